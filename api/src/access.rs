@@ -45,7 +45,7 @@ impl Access {
     ///
     /// Fails if no token is set and `listen` can be reached from other machines.
     pub fn new(settings: &settings::Api, listen: SocketAddr) -> Result<Self, Unprotected> {
-        let holders = Holders::of(&settings.viewers, &settings.operators);
+        let holders = Holders::new(&settings.viewers, &settings.operators);
         if holders.is_empty() && !listen.ip().is_loopback() {
             return Err(Unprotected(listen));
         }

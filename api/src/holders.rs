@@ -62,12 +62,12 @@ pub(crate) struct Credentials {
 
 impl Holders {
     /// Returns the viewers and operators of the settings.
-    pub(crate) fn of<'a>(
+    pub(crate) fn new<'a>(
         viewers: &'a BTreeMap<CallerName, ApiToken>,
         operators: &'a BTreeMap<CallerName, ApiToken>,
     ) -> Self {
         let holder = |role| {
-            move |(name, token): (&'a CallerName, &'a ApiToken)| Arc::new(Holder::of(name, role, token))
+            move |(name, token): (&'a CallerName, &'a ApiToken)| Arc::new(Holder::new(name, role, token))
         };
         let viewers = viewers.iter().map(holder(Role::Viewer));
         let all = viewers.chain(operators.iter().map(holder(Role::Operator))).collect();
@@ -184,7 +184,7 @@ impl Holder {
         Identity::new(Caller::Named(self.name.clone()), self.role)
     }
 
-    fn of(name: &CallerName, role: Role, token: &ApiToken) -> Self {
+    fn new(name: &CallerName, role: Role, token: &ApiToken) -> Self {
         let (hash, digest) = match token.proof() {
             Proof::Token(token) => (None, OnceLock::from(digest(token))),
             Proof::Hash(hash) => (Some(hash.clone()), OnceLock::new()),
@@ -214,7 +214,10 @@ mod tests {
     }
 
     fn holders() -> Holders {
-        Holders::of(&callers("anna", SecretHash::of(SECRET).unwrap().as_str()), &callers("shop", TOKEN))
+        Holders::new(
+            &callers("anna", SecretHash::from_secret(SECRET).unwrap().as_str()),
+            &callers("shop", TOKEN),
+        )
     }
 
     fn sent(name: Option<&str>, token: &str) -> Credentials {

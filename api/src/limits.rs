@@ -70,15 +70,15 @@ pub(crate) struct Rates {
 impl Rates {
     /// Returns the limits on requests.
     pub(crate) fn of_requests() -> Self {
-        Self::of(Quota::per_second(RATE).allow_burst(BURST), format!("ask {RATE} times a second"))
+        Self::new(Quota::per_second(RATE).allow_burst(BURST), format!("ask {RATE} times a second"))
     }
 
     /// Returns the limits on attempts with unknown tokens.
     pub(crate) fn of_tokens() -> Self {
-        Self::of(Quota::per_minute(TOKENS), format!("try {TOKENS} tokens a minute"))
+        Self::new(Quota::per_minute(TOKENS), format!("try {TOKENS} tokens a minute"))
     }
 
-    fn of(quota: Quota, allowance: String) -> Self {
+    fn new(quota: Quota, allowance: String) -> Self {
         Self { limiter: RateLimiter::hashmap_with_clock(quota, RuntimeClock(Instant::now())), allowance }
     }
 

@@ -80,11 +80,11 @@ pub(crate) fn files_of(name: Option<&str>, upload: &[u8], settings: &Settings) -
         let path = name.map(Path::new).filter(|path| is_spider_file(path)).ok_or(Unfit::Nameless)?;
         add(path, upload.to_vec(), &mut files)?;
     }
-    let files = SpiderFiles::of(files)?;
+    let files = SpiderFiles::new(files)?;
     let (mut mistaken, mut patterns) = (Vec::new(), 0);
     for (name, text) in files.iter() {
         let origin = Origin::Delivered(&settings.spiders);
-        let reading = Examined::of(name.clone(), text, &Arguments::default(), settings, origin).reading;
+        let reading = Examined::new(name.clone(), text, &Arguments::default(), settings, origin).reading;
         patterns += reading.patterns;
         if patterns > MAX_PATTERNS {
             return Err(Unfit::Patterns);
@@ -153,7 +153,7 @@ impl Api {
 
     /// Returns the spiders that have files on this machine.
     pub(crate) fn spiders_here(&self) -> Vec<SpiderName> {
-        Folder::of(&self.backend.settings).names().unwrap_or_default()
+        Folder::new(&self.backend.settings).names().unwrap_or_default()
     }
 
     /// Returns the text of a spider's file: of a deployed one, with its version, or, in the default project,
@@ -168,7 +168,7 @@ impl Api {
             return Ok((Some(version), text.as_str().to_owned()));
         }
         let may_be_here = version.is_none() && *project == ProjectName::default();
-        let here = may_be_here.then(|| Folder::of(&self.backend.settings).text(spider)).transpose();
+        let here = may_be_here.then(|| Folder::new(&self.backend.settings).text(spider)).transpose();
         match here.map_err(Problem::malformed)?.flatten() {
             Some(text) => Ok((None, text)),
             None => {
@@ -227,7 +227,7 @@ pub(crate) async fn find(
     match store.text(&new.project, new.version.as_ref(), &new.spider).await? {
         Some((_, text)) => Ok(Found::Deployed(text.as_str().to_owned())),
         None if new.version.is_some() => Err(missing(store, new).await?),
-        None => Ok(match Folder::of(settings).text(&new.spider) {
+        None => Ok(match Folder::new(settings).text(&new.spider) {
             Ok(Some(text)) => Found::Here(text),
             _ => Found::Nowhere,
         }),
@@ -239,7 +239,7 @@ pub(crate) fn check_arguments(new: &NewJob, text: &str, settings: &Settings) -> 
     let spider = &new.spider;
     let wrong = |mistakes| Unrunnable::Arguments(mistaken(spider, text, mistakes));
     let text = with_arguments(text, &new.arguments).map_err(wrong)?;
-    let reading = Folder::of(settings).reading(spider, &text);
+    let reading = Folder::new(settings).reading(spider, &text);
     let unset = not_given(&reading.arguments);
     if unset.is_empty() { Ok(()) } else { Err(wrong(unset)) }
 }
@@ -252,13 +252,13 @@ pub(crate) fn spider_of(
     has_begun: bool,
     settings: &Settings,
 ) -> Result<Spider, Unusable> {
-    let reading = Folder::of(settings).reading(name, text);
+    let reading = Folder::new(settings).reading(name, text);
     let mut mistakes = reading.mistakes;
     if !has_begun {
         mistakes.extend(not_given(&reading.arguments));
     }
     match mistakes.is_empty() {
-        true => Ok(Spider { file: Some(FileHash::of(text)), ..reading.spider }),
+        true => Ok(Spider { file: Some(FileHash::from_text(text)), ..reading.spider }),
         false => Err(mistaken(name, text, mistakes)),
     }
 }

@@ -170,7 +170,7 @@ fn fit(relation: &Relation<'_>, row: &Value) -> Value {
 fn page(end: &PageEnd) -> Value {
     let PageEnd { crawl, key, terminal, reason, status, attempts, ended, worker, items, bytes } = end;
     json!({
-        "id": Fingerprint::of(&format!("{}\n{key}", crawl.id)).to_string(),
+        "id": Fingerprint::from_text(&format!("{}\n{key}", crawl.id)).to_string(),
         "crawl": crawl.id.as_str(),
         "spider": crawl.spider.as_str(),
         "url": key.as_str(),
@@ -222,7 +222,7 @@ fn log(place: usize, entry: &LogEntry) -> Value {
         "class": class,
         "message": message,
     });
-    row["id"] = Fingerprint::of(&format!("{place}\n{row}")).to_string().into();
+    row["id"] = Fingerprint::from_text(&format!("{place}\n{row}")).to_string().into();
     row
 }
 

@@ -16,5 +16,5 @@ pub(crate) fn stored(note: &[u8]) -> DeadLetterEntry {
 /// Returns the entry of a URL with unreadable stored data, which `error` describes. When it is sent again, it
 /// counts as new.
 pub(crate) fn unreadable(error: &str, failed_at: UnixMs) -> DeadLetterEntry {
-    DeadLetterEntry::of(Cause::new(Reason::Corrupt, printable(error, 1024), failed_at))
+    DeadLetterEntry::new(Cause::new(Reason::Corrupt, printable(error, 1024), failed_at))
 }

@@ -251,7 +251,7 @@ mod requests {
         let message = Message { is_ours: false, ..Message::seed(url, CrawlRef::adhoc(), Lane::Bulk) };
         let worker = "w".parse().unwrap();
         let reply = frontier.claim(&worker, std::slice::from_ref(&message)).await.unwrap()[0];
-        let finish = Finish::new(Claim::of(&message), Terminal::Done);
+        let finish = Finish::new(Claim::new(&message), Terminal::Done);
         frontier.finish(&worker, &[finish]).await.unwrap();
         reply
     }
@@ -373,7 +373,7 @@ mod records {
         };
         reply(None).await;
         let until = UnixMs::now().plus(LONG);
-        let claim = Claim::of(&message);
+        let claim = Claim::new(&message);
         frontier.park(&worker, &[Parking { claim, until, failed: false }]).await.unwrap();
         assert_eq!(reply(Some(until)).await, ClaimReply::Wait { until });
         assert_eq!(reply(Some(until)).await, ClaimReply::Wait { until }, "and again");

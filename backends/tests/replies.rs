@@ -54,7 +54,8 @@ const TASKS: [usize; 2] = [TASK_FAILS_ONCE, TASK_REPLAYED];
 fn work(number: usize) -> Work {
     let url = CanonicalUrl::parse(&format!("http://site.example/{number}")).unwrap();
     if TASKS.contains(&number) {
-        return Task::new(&SpiderName::default(), NewTask::of(number.to_string().parse().unwrap())).into();
+        return Task::new(&SpiderName::default(), NewTask::from_recipe(number.to_string().parse().unwrap()))
+            .into();
     }
     let body = if REQUESTS.contains(&number) { number.to_string() } else { String::new() };
     Work::of_request(url, NewRequest { body: body.into(), ..NewRequest::get("/") }).unwrap()
@@ -110,7 +111,7 @@ impl Fleet {
     async fn discover(&mut self) -> Lease {
         let terms = Terms { max_per_host: std::num::NonZeroU64::new(9), ..Terms::default() };
         let lease = again(|| self.redis.open(&self.crawl, terms, "producer", LONG)).await;
-        let urls: Vec<NewWork> = SEEDS.map(|number| NewWork::of(work(number), Lane::Bulk)).collect();
+        let urls: Vec<NewWork> = SEEDS.map(|number| NewWork::new(work(number), Lane::Bulk)).collect();
         let new = again(|| self.redis.admit(&lease, &urls)).await;
         let new = urls.iter().zip(new).filter(|(_, new)| *new).map(|(url, _)| url.message(&self.crawl));
         self.send(new.collect()).await;
@@ -170,7 +171,7 @@ impl Fleet {
     }
 
     async fn handle(&mut self, message: Message) {
-        let claim = Claim::of(&message);
+        let claim = Claim::new(&message);
         let number = number(&message.work);
         assert_eq!(message.work, work(number), "with all that it says");
         let is_first = self.done.insert(number);
@@ -217,7 +218,7 @@ impl Fleet {
         let link = |number: usize| NewWork {
             depth: 1,
             referrer: Some(page_that_links.key.clone()),
-            ..NewWork::of(work(number), Lane::Bulk)
+            ..NewWork::new(work(number), Lane::Bulk)
         };
         let links: Vec<NewWork> = LINKED.into_iter().map(link).collect();
         let linking = [Linking { page: page_that_links.clone(), links: links.clone() }];
@@ -274,7 +275,7 @@ async fn count_swept(redis: RedisRecords) -> usize {
 
     let other = crawl("other");
     let lease = again(|| fleet.redis.open(&other, Terms::default(), "producer", LONG)).await;
-    let urls = [20, 21].map(|number| NewWork::of(work(number), Lane::Bulk));
+    let urls = [20, 21].map(|number| NewWork::new(work(number), Lane::Bulk));
     again(|| fleet.redis.admit(&lease, &urls)).await;
     again(|| fleet.redis.renew(&lease, Duration::ZERO)).await;
     again(|| fleet.redis.cancel(&other)).await;
@@ -352,7 +353,7 @@ async fn tasks_are_done_once(redis: RedisRecords) -> Vec<usize> {
     let lease = again(|| fleet.redis.open(&fleet.crawl, Terms::default(), "producer", LONG)).await;
     let task = |(recipe, priority): (&str, f64)| {
         let priority = priority.try_into().unwrap();
-        let new = NewTask { priority, ..NewTask::of(recipe.parse().unwrap()) };
+        let new = NewTask { priority, ..NewTask::from_recipe(recipe.parse().unwrap()) };
         NewWork::task(Task::new(&SpiderName::default(), new))
     };
     let tasks = [("0", 0.0), ("1", 0.0), ("2", 0.0), ("3", 5.0)].map(task);
@@ -371,7 +372,7 @@ async fn tasks_are_done_once(redis: RedisRecords) -> Vec<usize> {
         match again(|| fleet.redis.start_task(&fleet.worker, &message)).await {
             TaskStart::This(Start::Go) => {
                 begun.push(number(&message.work));
-                fleet.finish(Finish::new(Claim::of(&message), Terminal::Done)).await;
+                fleet.finish(Finish::new(Claim::new(&message), Terminal::Done)).await;
             }
             TaskStart::This(start) => assert_eq!(start, Start::Lost),
             TaskStart::Behind(urgent) => held.extend([urgent.message, message]),

@@ -174,7 +174,7 @@ mod postgres {
     fn spider(kinds: &[Rule<'_>]) -> Spider {
         let name: SpiderName = format!("test-{:016x}", rand::random::<u64>()).parse().unwrap();
         let field = |(name, kind): &(&str, Kind)| {
-            (name.to_string(), Field { kind: *kind, ..Field::of(FieldSource::Page(PageField::Title)) })
+            (name.to_string(), Field { kind: *kind, ..Field::new(FieldSource::Page(PageField::Title)) })
         };
         let rule = |(kind, fields): &(Option<&str>, &[(&str, Kind)])| ItemRule {
             name: kind.map(str::to_owned),

@@ -18,6 +18,6 @@ impl ArgumentFlags {
     /// # Errors
     /// If an argument is given twice.
     pub fn arguments(&self) -> Result<Arguments, Fail> {
-        Arguments::of(self.arguments.iter().cloned()).map_err(Fail::usage)
+        Arguments::new(self.arguments.iter().cloned()).map_err(Fail::usage)
     }
 }

@@ -52,7 +52,7 @@ impl SpiderArg {
     /// Returns the folder that it is found in, with all other spiders of the settings. `arguments` are the values for
     /// its file's arguments.
     pub fn folder(&self, settings: &Settings, arguments: Arguments) -> Result<Folder, Fail> {
-        let folder = Folder::of(settings).with_arguments(self.name()?, arguments);
+        let folder = Folder::new(settings).with_arguments(self.name()?, arguments);
         Ok(match self {
             Self::Name(_) => folder,
             Self::File(file) => folder.with_file(file.clone()),
@@ -62,7 +62,7 @@ impl SpiderArg {
     /// Returns the path of its file, which may not exist.
     pub fn file(&self, settings: &Settings) -> Result<PathBuf, Fail> {
         match self {
-            Self::Name(_) => Ok(Folder::of(settings).file(&self.name()?)),
+            Self::Name(_) => Ok(Folder::new(settings).file(&self.name()?)),
             Self::File(file) => Ok(file.clone()),
         }
     }

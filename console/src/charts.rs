@@ -175,7 +175,7 @@ impl Samples {
         let time = |value: f64| format!("{} ms", Number(value as u64));
         let one = |title, read: fn(&Sample) -> f64, shown: &dyn Fn(f64) -> String| {
             let values = samples.iter().map(|sample| Some(read(sample))).collect();
-            Chart::of(title, vec![("", values)], shown, span)
+            Chart::new(title, vec![("", values)], shown, span)
         };
         let line = |name, read: fn(&Sample) -> Option<f64>| (name, samples.iter().map(read).collect());
         vec![
@@ -183,13 +183,13 @@ impl Samples {
             one("Failures a second", |sample| sample.failures_per_second, &rate),
             one("In flight", |sample| sample.in_flight, &count),
             one("URLs pending", |sample| sample.waiting, &count),
-            Chart::of(
+            Chart::new(
                 "Request time",
                 vec![line("median", |sample| sample.median), line("95 %", |sample| sample.slow)],
                 &time,
                 span,
             ),
-            Chart::of(
+            Chart::new(
                 "Queued",
                 vec![
                     line("priority", |sample| sample.priority),
@@ -292,7 +292,7 @@ pub(crate) struct Series {
 }
 
 impl Chart {
-    fn of(
+    fn new(
         title: &'static str,
         series: Vec<(&'static str, Vec<Option<f64>>)>,
         shown: &dyn Fn(f64) -> String,

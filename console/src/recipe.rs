@@ -21,7 +21,7 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    pub(crate) fn of(recipe: &str) -> Self {
+    pub(crate) fn from_recipe(recipe: &str) -> Self {
         let is_json = recipe.trim_start().starts_with(['{', '['])
             && serde_json::from_str::<serde::de::IgnoredAny>(recipe).is_ok();
         let start = start_of(recipe, LONGEST);
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn json_stands_on_several_lines_and_says_what_it_said() {
         let recipe = r#" {"id":12345678901234567890123,"a\"{":[],"b":[1, {"c": "x, y: z"}],"b":{ } }"#;
-        let shown = Shown::of(recipe);
+        let shown = Shown::from_recipe(recipe);
         assert!(shown.is_json);
         let expected = "{\n  \"id\": 12345678901234567890123,\n  \"a\\\"{\": [],\n  \"b\": [\n    1,\n    {\n      \"c\": \"x, y: z\"\n    }\n  ],\n  \"b\": {}\n}";
         assert_eq!(shown.text, expected);
@@ -108,24 +108,24 @@ mod tests {
 
     #[test]
     fn what_is_no_json_stands_as_it_is_without_what_is_not_seen() {
-        let shown = Shown::of("line one\r\n<b>\u{202e}two\u{1b}[31m\n\0");
+        let shown = Shown::from_recipe("line one\r\n<b>\u{202e}two\u{1b}[31m\n\0");
         assert_eq!(
             (&*shown.text, shown.is_json, shown.has_unseen),
             ("line one \n<b> two [31m\n ", false, true)
         );
-        assert!(!Shown::of(&"[".repeat(500_000)).is_json);
-        let deep = Shown::of(&("[".repeat(10_000) + &"]".repeat(10_000)));
+        assert!(!Shown::from_recipe(&"[".repeat(500_000)).is_json);
+        let deep = Shown::from_recipe(&("[".repeat(10_000) + &"]".repeat(10_000)));
         assert!(deep.is_json && deep.text.len() < 3 * LONGEST, "{}", deep.text.len());
     }
 
     #[test]
     fn of_a_megabyte_the_start_is_shown_and_said_how_much_is_not() {
-        let shown = Shown::of(&"ä".repeat(512 * 1024));
+        let shown = Shown::from_recipe(&"ä".repeat(512 * 1024));
         assert_eq!((shown.text.len(), shown.left_out), (LONGEST, Bytes(1024 * 1024 - LONGEST as u64)));
         assert!(!shown.has_unseen);
         for depth in [1, 100] {
             let list = format!("{}{}1{}", "[".repeat(depth), "1,".repeat(500_000), "]".repeat(depth));
-            let shown = Shown::of(&list);
+            let shown = Shown::from_recipe(&list);
             assert!(shown.is_json && shown.text.len() < 3 * LONGEST, "{}", shown.text.len());
             assert!(shown.left_out.0 > 900_000);
         }

@@ -89,15 +89,15 @@ mod tests {
 
     fn task(recipe: &str, priority: f64) -> Message {
         let priority = priority.try_into().unwrap();
-        let new = NewTask { priority, ..NewTask::of(recipe.parse().unwrap()) };
+        let new = NewTask { priority, ..NewTask::from_recipe(recipe.parse().unwrap()) };
         let crawl = CrawlRef::adhoc();
-        Message::of(Task::new(&crawl.spider, new).into(), crawl, Lane::Task)
+        Message::new(Task::new(&crawl.spider, new).into(), crawl, Lane::Task)
     }
 
     fn request(path: &str, priority: f64, lane: Lane) -> Message {
         let (url, priority) = (format!("http://a.example/{path}"), priority.try_into().unwrap());
         let new = NewRequest { priority, ..NewRequest::get(&url) };
-        Message::of(Work::of_request(url.parse().unwrap(), new).unwrap(), CrawlRef::adhoc(), lane)
+        Message::new(Work::of_request(url.parse().unwrap(), new).unwrap(), CrawlRef::adhoc(), lane)
     }
 
     #[tokio::test]

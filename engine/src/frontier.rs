@@ -74,7 +74,7 @@ impl Frontier for Member {
         let starting = || records.start_task(worker, &task.message);
         match health.insist(COUNTING, starting).await? {
             TaskStart::This(start) => {
-                let claim = (start == Start::Go).then(|| Claim::of(&task.message));
+                let claim = (start == Start::Go).then(|| Claim::new(&task.message));
                 self.acknowledge_early(claim.as_ref()).await;
                 Ok(Some(start))
             }

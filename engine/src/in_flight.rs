@@ -124,7 +124,7 @@ mod tests {
         let take = |session| in_flight.take(&message, Some(receipt(session)));
         assert!(take(1));
         assert!(!take(2));
-        assert_eq!(in_flight.forget(&Claim::of(&message)), [receipt(1), receipt(2)]);
+        assert_eq!(in_flight.forget(&Claim::new(&message)), [receipt(1), receipt(2)]);
         assert_eq!(in_flight.len(), 0);
         assert!(take(3), "what was forgotten can be taken again");
     }
@@ -141,7 +141,7 @@ mod tests {
         let (first, second) = (in_flight.turn(&a), in_flight.turn(&b));
         assert!(first < second);
         assert_eq!((in_flight.turn(&b), in_flight.turn(&a)), (second, first));
-        in_flight.forget(&Claim::of(&a));
+        in_flight.forget(&Claim::new(&a));
         assert!(in_flight.take(&a, None) && in_flight.turn(&a) > second);
     }
 }

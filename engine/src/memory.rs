@@ -21,7 +21,7 @@ pub(crate) struct Memories<'a> {
 impl<'a> Memories<'a> {
     /// Collects the facts to remember from these endings: each page and its links. The links of an unchanged
     /// page are not read again.
-    pub(crate) fn of(endings: impl Iterator<Item = &'a Completion>) -> Self {
+    pub(crate) fn new(endings: impl Iterator<Item = &'a Completion>) -> Self {
         let mut all = Self::default();
         for Completion { finish, links, memory, .. } in endings {
             let crawl = &finish.claim.crawl;

@@ -119,7 +119,7 @@ impl Plan {
     }
 
     fn release(&mut self, member: &Member, message: Message) {
-        let claim = Claim::of(&message);
+        let claim = Claim::new(&message);
         let receipts = member.in_flight.receipts_if(&claim, |_| true);
         if receipts.is_empty() {
             // Its message was acknowledged when it started: it needs a new one.
@@ -132,7 +132,7 @@ impl Plan {
 
     /// Stops holding a URL whose next message is about to be sent.
     fn forget(&mut self, member: &Member, message: &Message) {
-        self.receipts.extend(member.in_flight.forget(&Claim::of(message)));
+        self.receipts.extend(member.in_flight.forget(&Claim::new(message)));
     }
 
     /// Carries out the plan. Items are already stored.
@@ -234,7 +234,7 @@ impl Plan {
             let mut parked = Vec::with_capacity(self.delays.len());
             for Delay { message, until, failed } in self.delays.drain(..) {
                 let wake = broker.wake(until);
-                parkings.push(Parking { claim: Claim::of(&message), until: wake.at, failed });
+                parkings.push(Parking { claim: Claim::new(&message), until: wake.at, failed });
                 parked.push(Parked { message: Message { wake: Some(wake.at), ..message }, wake });
             }
             let parking = async || one_each(records.park(worker, &parkings).await?, parkings.len(), "URLs");
@@ -261,7 +261,7 @@ impl Plan {
     }
 
     async fn remember(&mut self, member: &Member) -> Result<(), Fatal> {
-        let memories = Memories::of(self.finishing.iter().map(|ends| &ends.completion));
+        let memories = Memories::new(self.finishing.iter().map(|ends| &ends.completion));
         match memories.write(member).await {
             Err(error) if error.kind == ErrorKind::Full => {
                 let remembers = |ends: &mut Finishing| ends.completion.memory.is_some();
@@ -313,7 +313,7 @@ impl Plan {
     async fn release_records(&mut self, member: &Member) -> Result<(), Fatal> {
         let Member { records, health, worker, in_flight, .. } = member;
         if !self.releases.is_empty() {
-            let claims: Vec<Claim> = self.releases.iter().map(Claim::of).collect();
+            let claims: Vec<Claim> = self.releases.iter().map(Claim::new).collect();
             health.insist("giving back", || records.release(worker, &claims)).await?;
             outbox::list_urgent(&**records, &self.releases, Tries::Repeated(health)).await.map_err(Fatal)?;
             let late = claims.iter().flat_map(|claim| in_flight.forget(claim));

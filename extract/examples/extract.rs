@@ -55,7 +55,7 @@ fn field(argument: &str) -> Result<(String, Field), String> {
         "meta" => (FieldSource::Meta(place), "text"),
         kind => (FieldSource::Css(place), kind),
     };
-    let field = Field::of(source);
+    let field = Field::new(source);
     let (kind, decimal) = match kind.strip_suffix([',', '.']) {
         Some(shorter) => (shorter, kind.chars().last()),
         None => (kind, None),

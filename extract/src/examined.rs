@@ -35,7 +35,7 @@ pub enum Robots {
 impl Examined {
     /// Examines the text of the spider `name`, with these values for its arguments, as far as it can be read. Settings
     /// that a text from `origin` may not have are mistakes.
-    pub fn of(
+    pub fn new(
         name: SpiderName,
         written: &str,
         arguments: &Arguments,
@@ -49,7 +49,7 @@ impl Examined {
         let mut reading =
             file::read(Spider::of_settings(name, settings), &text, origin, &folder::environment);
         reading.mistakes.extend(mistaken);
-        let ready = Ready::of(&reading.spider, &settings.fetch);
+        let ready = Ready::new(&reading.spider, &settings.fetch);
         if let Err(mistakes) = &ready {
             // Some mistakes are found by both.
             let is_new = |new: &&Mistake| reading.mistakes.iter().all(|known| known.place != new.place);
@@ -58,13 +58,13 @@ impl Examined {
         }
         reading.mistakes.sort_by_key(|mistake| mistake.place);
         let ready = ready.ok().filter(|_| reading.mistakes.is_empty());
-        let robots = Robots::of(&reading.spider, settings);
+        let robots = Robots::new(&reading.spider, settings);
         Self { text, reading, ready, robots }
     }
 }
 
 impl Robots {
-    fn of(spider: &Spider, settings: &Settings) -> Self {
+    fn new(spider: &Spider, settings: &Settings) -> Self {
         if !spider.politeness.apply(&settings.politeness).robots {
             return Self::Ignored;
         }

@@ -37,10 +37,12 @@ impl Extractor {
     ///
     /// This decides which fields the streaming pass answers and which need a tree.
     pub fn new(spider: &Spider) -> Result<Self, Vec<Mistake>> {
-        Ok(Self { urls: spider.urls.clone(), ..Self::of(Planner::of(spider, true))? })
+        Ok(Self { urls: spider.urls.clone(), ..Self::from_planner(Planner::new(spider, true))? })
     }
 
-    pub(crate) fn of(Planner { plan, wanted, mistakes, .. }: Planner) -> Result<Self, Vec<Mistake>> {
+    pub(crate) fn from_planner(
+        Planner { plan, wanted, mistakes, .. }: Planner,
+    ) -> Result<Self, Vec<Mistake>> {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
@@ -80,7 +82,7 @@ impl Extractor {
         let mut json = None;
         if self.format(response) == Some(Format::Json) {
             let read = json::parse(&charset::decode_json(&response.body, response.content_type()));
-            let is_said = MediaKind::of(response.content_type()) == MediaKind::Json;
+            let is_said = MediaKind::new(response.content_type()) == MediaKind::Json;
             json = match read {
                 // Only its beginning made it pass for JSON.
                 Err(_) if !is_said => None,
@@ -117,7 +119,7 @@ impl Extractor {
         let context = Context {
             response,
             url,
-            base: &Base::of(page.base.as_deref(), url, &self.urls, page.encoding.unwrap_or(UTF_8)),
+            base: &Base::new(page.base.as_deref(), url, &self.urls, page.encoding.unwrap_or(UTF_8)),
             page,
             json_ld: &json_ld::objects(&page.json_ld, &self.reader.wanted.json_ld),
             tree,

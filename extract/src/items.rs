@@ -28,9 +28,9 @@ pub(crate) fn add_items<'a>(
     extraction: &mut Extraction,
 ) -> Result<(), Failure> {
     let format = if context.json.is_some() { Format::Json } else { Format::Html };
-    let mut page = Budget::of(MAX_PAGE);
+    let mut page = Budget::new(MAX_PAGE);
     for rule in rules.iter().filter(|rule| rule.is_for(format)) {
-        let shares = Shares::of(&rule.fields);
+        let shares = Shares::new(&rule.fields);
         let matches: Box<dyn Iterator<Item = Within<'a>> + 'a> = match &rule.each {
             None => Box::new(std::iter::once(Within::All)),
             Some(each) => each.matches(context, Within::All),
@@ -45,7 +45,7 @@ pub(crate) fn add_items<'a>(
             for field in &rule.fields {
                 let reserved = shares.share(field);
                 let share = if is_own(&field.source) { reserved + pool } else { reserved };
-                let mut budget = Budget::of(share);
+                let mut budget = Budget::new(share);
                 if matches!(&field.source, Source::Page(page) if *page != PageField::Text) {
                     budget = budget.of_texts(MAX_PAGE_TEXT);
                 }
@@ -72,7 +72,7 @@ struct Shares {
 }
 
 impl Shares {
-    fn of(fields: &[Field]) -> Self {
+    fn new(fields: &[Field]) -> Self {
         let count =
             |wanted: fn(&Source) -> bool| fields.iter().filter(|field| wanted(&field.source)).count().max(1);
         Self {

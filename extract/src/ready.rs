@@ -18,8 +18,8 @@ pub struct Ready {
 
 impl Ready {
     /// Prepares a spider whose requests use `fetch`. Fails with all of its invalid patterns and selectors.
-    pub fn of(spider: &Spider, fetch: &Fetch) -> Result<Self, Vec<Mistake>> {
-        match (Extractor::new(spider), Scope::of(spider), Bans::of(&spider.ban)) {
+    pub fn new(spider: &Spider, fetch: &Fetch) -> Result<Self, Vec<Mistake>> {
+        match (Extractor::new(spider), Scope::new(spider), Bans::new(&spider.ban)) {
             (Ok(extractor), Ok(scope), Ok(bans)) => {
                 let name = spider.request.apply(fetch).robots_name().unwrap_or_default();
                 Ok(Self { extractor: extractor.named(&name), scope, bans })

@@ -78,7 +78,7 @@ pub enum NotTried {
 impl Tried {
     /// Creates the result from the response and what `spider` extracted from it, and judges each link by the spider's
     /// `scope`. `landed` is the URL of the page after redirects.
-    pub fn of(
+    pub fn new(
         spider: &Spider,
         scope: &Scope,
         landed: &CanonicalUrl,

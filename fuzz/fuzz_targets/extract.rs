@@ -42,7 +42,7 @@ fn css(selector: &str) -> FieldSource {
 
 fn every_kind() -> Spider {
     let inner = || {
-        vec![("all".to_owned(), Field::of(css("::text"))), ("json".to_owned(), Field::of(css("b::attr(x)")))]
+        vec![("all".to_owned(), Field::new(css("::text"))), ("json".to_owned(), Field::new(css("b::attr(x)")))]
     };
     let sources = [
         css("h1"),
@@ -59,7 +59,7 @@ fn every_kind() -> Spider {
         FieldSource::Page(PageField::Links),
         FieldSource::Page(PageField::Text),
         FieldSource::Each(sited("div"), inner()),
-        FieldSource::Each(sited("$.list"), vec![("x".to_owned(), Field::of(FieldSource::Json(sited("/x"))))]),
+        FieldSource::Each(sited("$.list"), vec![("x".to_owned(), Field::new(FieldSource::Json(sited("/x"))))]),
     ];
     let kinds = [
         Kind::Text,
@@ -75,7 +75,7 @@ fn every_kind() -> Spider {
     for source in sources {
         for kind in kinds {
             for list in [false, true] {
-                let field = Field { kind, list, required: Required::Warn, ..Field::of(source.clone()) };
+                let field = Field { kind, list, required: Required::Warn, ..Field::new(source.clone()) };
                 fields.push((fields.len().to_string(), field));
             }
         }

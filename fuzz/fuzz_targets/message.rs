@@ -43,7 +43,7 @@ fn read(delivered: &Delivery, line: SourceQueue, trust: &Trust) {
             let is_known_stranger =
                 !matches!(trust.seal.author(Purpose::Wake, b"", &FieldTable::default()), Author::Anyone);
             if is_known_stranger {
-                let bare = Message::of(message.work.clone(), CrawlRef::adhoc(), message.lane);
+                let bare = Message::new(message.work.clone(), CrawlRef::adhoc(), message.lane);
                 let deadline = message.deadline;
                 assert_eq!(message, Message { is_ours: false, deadline, ..bare });
             }

@@ -59,7 +59,7 @@ impl Folder {
         }
         // A failure is harmless: the folder is removed with the program.
         let _ = unlinkat(&self.0, name, AtFlags::empty());
-        Ok(ItemsFile::of(file.into(), u64::try_from(status.st_size).unwrap_or_default()))
+        Ok(ItemsFile::new(file.into(), u64::try_from(status.st_size).unwrap_or_default()))
     }
 }
 
@@ -97,7 +97,7 @@ pub struct Batch {
 
 impl ItemsFile {
     /// Wraps the first `bytes` bytes of a file whose items are not counted yet.
-    pub fn of(file: File, bytes: u64) -> Self {
+    pub fn new(file: File, bytes: u64) -> Self {
         Self { file: Arc::new(file), bytes, items: 0 }
     }
 

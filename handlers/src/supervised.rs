@@ -136,7 +136,7 @@ impl Supervised {
             self.clean_up().await;
         }
         let stderr = timeout(LAST_WORDS, self.stderr.clone()).await.unwrap_or_default();
-        let (report, stderr) = Report::of(&self.token, stderr);
+        let (report, stderr) = Report::new(&self.token, stderr);
         if report.is_none() {
             let _ = self.child.wait().await;
             self.clean_up().await;

@@ -72,7 +72,7 @@ impl ProgramFiles {
             let content = bytes.map(|bytes| Fingerprint::of_bytes(&bytes).to_string());
             format!("{} {}\n", path.display(), content.unwrap_or_else(|| size.to_string()))
         });
-        FileHash::of(&lines.collect::<String>())
+        FileHash::from_text(&lines.collect::<String>())
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
             trawl_common::settings::Settings { spiders_dir: folder.path().to_owned(), ..Default::default() };
         let name = "shop".parse().unwrap();
         fs::write(folder.path().join("shop.toml"), &text).unwrap();
-        let folder = trawl_common::spider::folder::Folder::of(&settings);
+        let folder = trawl_common::spider::folder::Folder::new(&settings);
         folder.reading(&name, &text).spider.handler.unwrap()
     }
 

@@ -96,7 +96,7 @@ async fn reopen(runner: &Runner, job: &Job) -> Result<Option<JobOutcome>> {
     };
     let opening = Opening {
         crawl: job.new.crawl(),
-        terms: Terms::of(&run.spider),
+        terms: Terms::new(&run.spider),
         reads: Some(run.reads()),
         text: run.text,
         is_new: false,

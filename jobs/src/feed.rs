@@ -162,7 +162,7 @@ mod tests {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (store, settings) = (Embedded::in_memory().unwrap(), Settings::default());
         let (id, folder): (trawl_common::names::WorkerId, _) =
-            ("one".parse().unwrap(), Folder::of(&settings));
+            ("one".parse().unwrap(), Folder::new(&settings));
         let ports = store.ports(Arc::new(Sinks::new(id.clone(), Vec::new())));
         let runner = Runner { ports, settings: Arc::new(settings), folder, id, health: Health::default() };
         let new = NewJob::new("c1".parse().unwrap(), SpiderName::default());

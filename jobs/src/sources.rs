@@ -58,7 +58,7 @@ pub(crate) async fn of(runner: &Runner, new: &NewJob) -> Result<Job, Unfeedable>
     let mut spider = folder.spider(&new.spider, text.as_deref(), &runner.settings.items)?;
     spider.dedup.get_or_insert(new.usual_dedup());
     let start = match new.urls.is_empty() && new.sources.is_empty() {
-        true => Start::of(&spider, &[])?,
+        true => Start::new(&spider, &[])?,
         false => {
             let sources = new.sources.iter().cloned().map(Source::Web).collect();
             Start { pages: new.urls.clone(), sources }

@@ -113,7 +113,7 @@ impl Args {
             false => Some(self.text_with_values(&spider, &folder)?),
         };
         let spider = spider.load(&folder, &settings, self.no_file)?;
-        let start = Start::of(&spider, &self.sources).map_err(Fail::usage)?;
+        let start = Start::new(&spider, &self.sources).map_err(Fail::usage)?;
         let (spider, html) = (Arc::new(spider), Html::IsAnError);
         let job = Job { spider, start, limit: self.limit, html, text, is_new: false };
         if self.dry_run {

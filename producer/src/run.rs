@@ -55,7 +55,7 @@ impl Job {
     pub fn reads(&self) -> u64 {
         let Self { start: Start { pages, sources }, limit, .. } = self;
         let sources: Vec<String> = sources.iter().map(Source::identity).collect();
-        Fingerprint::of(&format!("{pages:?} {sources:?} {limit:?}")).short().cast_unsigned()
+        Fingerprint::from_text(&format!("{pages:?} {sources:?} {limit:?}")).short().cast_unsigned()
     }
 
     /// Whether no other run can read its sources.
@@ -131,7 +131,7 @@ async fn read_all(
     progress: Arc<Progress>,
     stop: &CancellationToken,
 ) -> Result<Report, RunError> {
-    let (lease, terms) = (settings.recovery.lost_after, Terms::of(&job.spider));
+    let (lease, terms) = (settings.recovery.lost_after, Terms::new(&job.spider));
     let politeness = job.spider.politeness.apply(&settings.politeness);
     let health = Arc::new(Health::until(stop.clone()));
     let (text, is_new, reads) = (job.text.clone(), job.is_new, Some(job.reads()));
@@ -143,7 +143,7 @@ async fn read_all(
     say_what_stays(crawl, &terms, &session.terms());
     // A page requested before its crawl has started does not count as a page of the crawl.
     let (findings, discovered) = reading.start(stop);
-    let backlog = Backlog::of(
+    let backlog = Backlog::new(
         crawl,
         &settings.producer,
         Arc::clone(&ports.stats),
@@ -250,7 +250,7 @@ impl Reading {
     ) -> Result<Self, RunError> {
         let sorter = Sorter::new(Arc::clone(&settings), Arc::clone(&job.spider), Arc::clone(progress));
         let revisits = job.spider.follow.is_some() && job.spider.dedup.is_some_and(DedupScope::is_revisiting);
-        let scope = Scope::of(&job.spider).map_err(RunError::Spider)?;
+        let scope = Scope::new(&job.spider).map_err(RunError::Spider)?;
         let revisit = ports.filter(|_| revisits).map(|ports| Revisit {
             pages: Arc::clone(&ports.pages),
             health: Arc::clone(health),
@@ -259,10 +259,10 @@ impl Reading {
             sorter: sorter.clone(),
         });
         let threads = Threads::start(READERS).map_err(RunError::Threads)?;
-        let fetcher = Arc::new(Fetcher::of(&job.spider, &settings.fetch)?.on(&threads)?);
+        let fetcher = Arc::new(Fetcher::from_spider(&job.spider, &settings.fetch)?.on(&threads)?);
         // No request holds a place for longer.
         let lapse = settings.fetch.timeout + COUNTS_AS_IN_FLIGHT_FOR;
-        let ceiling = Arc::new(Ceiling::of(settings.fetch.max_rate));
+        let ceiling = Arc::new(Ceiling::new(settings.fetch.max_rate));
         let addresses = Arc::new(AddressRate::new(settings.politeness.address_rate));
         let (health, in_flight) = (Arc::clone(health), Arc::default());
         let schedules = HostSchedules { hosts, health, in_flight, lapse, ceiling, addresses };

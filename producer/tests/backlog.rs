@@ -111,7 +111,7 @@ impl Case {
             let claimed = frontier.claim(urls as usize).await.unwrap();
             urls -= claimed.len() as u64;
             let settlements = claimed.into_iter().map(|Claimed { message, .. }| {
-                let ending = Completion::of(Finish::new(Claim::of(&message), Terminal::Done));
+                let ending = Completion::new(Finish::new(Claim::new(&message), Terminal::Done));
                 Settlement { message, disposition: Disposition::Finish(Box::new(ending)) }
             });
             frontier.settle(settlements.collect()).await.unwrap();

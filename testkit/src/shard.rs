@@ -25,7 +25,7 @@ impl Shard {
     ///
     /// # Panics
     /// If the cluster does not answer.
-    pub async fn of(key: &str) -> Self {
+    pub async fn new(key: &str) -> Self {
         type Range = (u16, u16, Vec<Value>, Vec<Value>);
         let any = cluster::redis_ports()[0];
         let slot: u16 = ask(any, cmd("CLUSTER").arg("KEYSLOT").arg(key)).await.expect("a key has a slot");

@@ -41,7 +41,7 @@ fn crawls() -> Vec<CompletionCandidate> {
 /// Returns the spiders with a file here, and those of known crawls.
 fn spiders() -> Vec<CompletionCandidate> {
     let settings = Global::default().source().load().unwrap_or_default();
-    let files = Folder::of(&settings).names().unwrap_or_default();
+    let files = Folder::new(&settings).names().unwrap_or_default();
     let mut names: BTreeSet<String> = files.iter().map(ToString::to_string).collect();
     let crawls = ask(async |backend: &Backend| Ok(backend.stats.crawls().await?)).unwrap_or_default();
     names.extend(crawls.iter().map(|stats| stats.spider.to_string()));

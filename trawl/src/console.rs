@@ -36,7 +36,7 @@ impl Args {
 
 fn hash() -> Outcome {
     let secret = secret().map_err(|error| Fail::run(format!("cannot read the token: {error}")))?;
-    let hash = SecretHash::of(&secret).map_err(Fail::usage)?;
+    let hash = SecretHash::from_secret(&secret).map_err(Fail::usage)?;
     anstream::println!("{}", hash.as_str());
     Ok(Exit::Ok)
 }

@@ -132,7 +132,7 @@ impl Args {
         let arguments = self.arguments.arguments()?;
         let folder = named.folder(&settings, arguments.clone())?.with_overrides(self.overrides());
         let (spider, _) = spider::load(&named, &folder, &settings, self.no_file)?;
-        let start = Start::of(&spider, &self.sources);
+        let start = Start::new(&spider, &self.sources);
         let _traces = trace::start(&settings.tracing, "trawl-crawl")?;
         let signals = Signals::listen().map_err(Fail::run)?;
         if !self.state.exists() {

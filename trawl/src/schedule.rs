@@ -104,7 +104,7 @@ async fn read(backend: &Backend) -> Result<Timetable, Fail> {
 
 async fn ask(backend: &Backend, spider: SpiderRef, json: bool) -> Outcome {
     check(backend, &spider).await?;
-    let new = NewJob { is_scheduled: true, ..NewJob::of(CrawlId::generate(UnixMs::now()), spider) };
+    let new = NewJob { is_scheduled: true, ..NewJob::from_id(CrawlId::generate(UnixMs::now()), spider) };
     backend.jobs.submit(&new).await?;
     backend.say(format_args!("job {0} is pending; `trawl wait {0}` waits for its end", new.id));
     match json {

@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn other_arguments_are_a_difference() {
-        let of = |argument: &str| named(&[], &Arguments::of([argument.parse().unwrap()]).unwrap());
+        let of = |argument: &str| named(&[], &Arguments::new([argument.parse().unwrap()]).unwrap());
         assert_ne!(of("a=1"), of("a=2"));
         assert_ne!(of("a=1"), named(&[], &Arguments::default()));
     }

@@ -137,7 +137,7 @@ impl Crawl {
 
     /// Returns the nodes of Redis that hold its records.
     async fn shard(&self) -> Shard {
-        Shard::of(&key(&self.fleet)).await
+        Shard::new(&key(&self.fleet)).await
     }
 
     /// Lets it run until `asked` pages have been requested; the site answers only the first `open`.

@@ -137,7 +137,7 @@ async fn nobody_asks_a_host_while_a_worker_passes_on_that_it_wants_to_be_left_al
     let (job, crawl) = (job(&settings, list.to_str().unwrap()), crawl("c1"));
     let (stop, progress) = (CancellationToken::new(), Arc::new(Progress::default()));
     trawl_producer::run(&ports, Arc::new(settings.clone()), job, &crawl, progress, &stop).await.unwrap();
-    let folder = Folder::of(&settings);
+    let folder = Folder::new(&settings);
     let working =
         trawl_worker::run(ports, settings, folder, WorkerId::of_this_machine(), Arc::default(), stop);
     let over = async {

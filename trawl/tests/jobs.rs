@@ -196,7 +196,7 @@ async fn a_deployed_spider_runs_with_its_arguments_on_workers_that_have_no_file_
 async fn write_to_redis(fleet: &Fleet, spider: &str, text: String) {
     let settings = Redis { url: fleet.redis.clone(), ..Redis::default() };
     let store = RedisSpiderStore::new(redis::connect(&settings).await.unwrap());
-    let files = SpiderFiles::of([(spider.parse().unwrap(), text)].into()).unwrap();
+    let files = SpiderFiles::new([(spider.parse().unwrap(), text)].into()).unwrap();
     store.add(&"default".parse().unwrap(), &"r1".parse().unwrap(), &files).await.unwrap();
 }
 

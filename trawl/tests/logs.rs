@@ -33,7 +33,7 @@ struct Follower {
 }
 
 impl Follower {
-    fn of(fleet: &Fleet, words: &[&str]) -> Self {
+    fn new(fleet: &Fleet, words: &[&str]) -> Self {
         let mut command = fleet.command(&[&["logs", "--follow", "--json"], words].concat());
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
@@ -56,7 +56,7 @@ impl Follower {
 async fn what_fails_in_a_fleet_is_in_its_log_for_all_who_read_and_follow_it() {
     let fleet = Fleet::new().await;
     let site = Site::serve(1).await;
-    let (mut one, mut two) = (Follower::of(&fleet, &[]), Follower::of(&fleet, &["--level", "error"]));
+    let (mut one, mut two) = (Follower::new(&fleet, &[]), Follower::new(&fleet, &["--level", "error"]));
     let worker = fleet.worker(&[("TRAWL__RETRY__BACKOFF", "100ms"), ("TRAWL__RETRY__MAX", "1")]);
     let list = format!("{}\n{}/broken\n", site.page(0), site.origin);
     fs::write(fleet.folder.path().join("list.txt"), list).unwrap();
@@ -117,7 +117,7 @@ async fn the_log_of_a_crawl_in_one_process_is_in_its_state_file() {
 #[tokio::test]
 async fn a_follower_and_the_writers_go_on_when_redis_comes_back_empty() {
     let fleet = Fleet::new().await;
-    let mut follower = Follower::of(&fleet, &[]);
+    let mut follower = Follower::new(&fleet, &[]);
     let first = fleet.worker(&[]);
     follower.until("the worker has started").await;
     let client = redis::Client::open(fleet.redis.reveal()).unwrap();

@@ -27,7 +27,7 @@ struct Site {
 }
 
 impl Site {
-    async fn of<const N: usize>(files: [(&'static str, &'static str, String); N]) -> Self {
+    async fn new<const N: usize>(files: [(&'static str, &'static str, String); N]) -> Self {
         let files: Files = files.into_iter().map(|(path, kind, text)| (path, (kind, text))).collect();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
@@ -74,7 +74,7 @@ const TEXT: &str = "text/plain";
 async fn a_page_given_as_source_is_asked_for_once_after_its_robots_txt() {
     let page = "<title>A page</title><p>without an html element";
     for kind in [HTML, TEXT, ""] {
-        let site = Site::of([("/page", kind, page.to_owned())]).await;
+        let site = Site::new([("/page", kind, page.to_owned())]).await;
         let folder = tempfile::tempdir().unwrap();
         let output = crawl(folder.path(), &[&format!("{}/page", site.origin)], &[]).await;
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -86,7 +86,7 @@ async fn a_page_given_as_source_is_asked_for_once_after_its_robots_txt() {
 #[tokio::test]
 async fn a_page_given_as_source_is_not_asked_for_if_its_robots_txt_forbids_it() {
     let robots = || ("/robots.txt", TEXT, "User-agent: *\nDisallow: /private".to_owned());
-    let site = Site::of([robots(), ("/private", HTML, "<p>x".to_owned())]).await;
+    let site = Site::new([robots(), ("/private", HTML, "<p>x".to_owned())]).await;
     let folder = tempfile::tempdir().unwrap();
     let output = crawl(folder.path(), &[&format!("{}/private", site.origin)], &[]).await;
     assert_eq!(crawl_stats(&output)["skipped"], 1, "{}", stderr(&output));
@@ -98,8 +98,8 @@ async fn a_list_that_a_person_names_is_read_even_if_robots_txt_forbids_it() {
     let robots = ("/robots.txt", TEXT, "User-agent: *\nDisallow: /*.xml".to_owned());
     let urlset = |origin: &str| format!("<urlset><url><loc>{origin}/a</loc></url></urlset>");
     let folder = tempfile::tempdir().unwrap();
-    let pages = Site::of([("/a", HTML, "<p>x".to_owned())]).await;
-    let site = Site::of([robots, ("/sitemap.xml", HTML, urlset(&pages.origin))]).await;
+    let pages = Site::new([("/a", HTML, "<p>x".to_owned())]).await;
+    let site = Site::new([robots, ("/sitemap.xml", HTML, urlset(&pages.origin))]).await;
     let output = crawl(folder.path(), &[&format!("{}/sitemap.xml", site.origin)], &[]).await;
     assert_eq!(crawl_stats(&output)["done"], 1, "{}", stderr(&output));
     assert_eq!(
@@ -126,7 +126,7 @@ async fn whoever_bans_the_crawler_by_name_is_obeyed() {
         ("Mozilla/5.0 (X11; Linux x86_64; rv:125.0) Gecko/20100101 Firefox/125.0", "", "trawl"),
     ] {
         let robots = format!("User-agent: *\nAllow: /\n\nUser-agent: {line}\nDisallow: /\n");
-        let site = Site::of([("/robots.txt", TEXT, robots), ("/page", HTML, "<p>x".to_owned())]).await;
+        let site = Site::new([("/robots.txt", TEXT, robots), ("/page", HTML, "<p>x".to_owned())]).await;
         let folder = tempfile::tempdir().unwrap();
         let mut env = vec![("TRAWL__FETCH__USER_AGENT", user_agent)];
         env.extend((!robots_name.is_empty()).then_some(("TRAWL__FETCH__ROBOTS_NAME", robots_name)));
@@ -143,7 +143,7 @@ async fn a_robots_txt_beyond_its_limit_is_obeyed_up_to_its_last_whole_line() {
     // The limit is just after the first slash.
     let filler = 500 * 1024 - start.len() - "\nDisallow: /".len();
     let robots = format!("{start}{}{rule}", "x".repeat(filler));
-    let site = Site::of([("/robots.txt", TEXT, robots), ("/page", HTML, "<p>x".to_owned())]).await;
+    let site = Site::new([("/robots.txt", TEXT, robots), ("/page", HTML, "<p>x".to_owned())]).await;
     let folder = tempfile::tempdir().unwrap();
     let list = format!("{0}/page\n{0}/secret\n", site.origin);
     std::fs::write(folder.path().join("list.txt"), list).unwrap();
@@ -155,7 +155,7 @@ async fn a_robots_txt_beyond_its_limit_is_obeyed_up_to_its_last_whole_line() {
 async fn one_page_in_many_spellings_is_asked_for_once_as_it_was_written_first() {
     let links = ["/~a", "/%7Ea", "/%7ea", "/a%2Db", "/a-b", "/a%2fb", "/a%2Fb", "/a/b"];
     let links: String = links.iter().map(|link| format!("<a href='{link}'>x</a>")).collect();
-    let site = Site::of([("/", HTML, links)]).await;
+    let site = Site::new([("/", HTML, links)]).await;
     let folder = tempfile::tempdir().unwrap();
     crawl(folder.path(), &[&format!("{}/", site.origin), "--follow"], &[]).await;
     let mut log = site.log();
@@ -167,7 +167,7 @@ async fn one_page_in_many_spellings_is_asked_for_once_as_it_was_written_first() 
 async fn a_page_writes_no_log_however_badly_it_is_nested() {
     let page =
         format!("<title>x</title>{}", "<table><br>".repeat(100) + &"<table><br></table>".repeat(2_000));
-    let site = Site::of([("/page", HTML, page)]).await;
+    let site = Site::new([("/page", HTML, page)]).await;
     let folder = tempfile::tempdir().unwrap();
     let output =
         crawl(folder.path(), &[&format!("{}/page", site.origin)], &[("TRAWL__ITEMS__FIELDS__X", "h1")]).await;

@@ -74,8 +74,8 @@ impl Fetcher {
     }
 
     /// Creates a fetcher with the requests of `spider`, and with these settings for the rest.
-    pub fn of(spider: &Spider, settings: &settings::Fetch) -> Result<Self, Unusable> {
-        Ok(Self { own: Some(Own::of(spider)?), ..Self::new(&spider.request.apply(settings))? })
+    pub fn from_spider(spider: &Spider, settings: &settings::Fetch) -> Result<Self, Unusable> {
+        Ok(Self { own: Some(Own::new(spider)?), ..Self::new(&spider.request.apply(settings))? })
     }
 
     pub(super) fn with(
@@ -85,7 +85,7 @@ impl Fetcher {
     ) -> Result<Self, Unusable> {
         let settings = Arc::new(settings.clone());
         let guard = Guard::new(Arc::clone(&settings), lookup);
-        let proxy = Proxy::of(&settings, &guard);
+        let proxy = Proxy::new(&settings, &guard);
         let mut sent = preferences();
         sent.extend(HeaderValue::try_from(settings.user_agent_line()).map(|agent| (USER_AGENT, agent)));
         Ok(Self {
@@ -192,7 +192,7 @@ impl Fetcher {
     pub async fn ask_for(&self, request: &Request, hop: Option<&Hop>) -> Result<Answer, Failure> {
         let (url, method) = (sent::target(request, hop), request.new.method);
         self.within_limit(url, method, move || async move {
-            let response = self.request(url, Sent::of(request, hop)).await?;
+            let response = self.request(url, Sent::new(request, hop)).await?;
             if request.new.any_status {
                 return self.whatever(method, response).await.map(Answer::Page);
             }

@@ -75,7 +75,7 @@ pub(super) struct NoAddress;
 impl Guard {
     /// Creates a guard with these settings. As a client's resolver it returns only allowed addresses; ports, and
     /// addresses written in a URL, must be checked before each request ([`Guard::may_ask`]).
-    pub fn of(settings: settings::Fetch) -> Self {
+    pub fn from_settings(settings: settings::Fetch) -> Self {
         Self::new(settings.into(), resolver::lookup)
     }
 

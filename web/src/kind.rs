@@ -24,7 +24,7 @@ fn text(value: &HeaderValue) -> String {
 /// Whether a body of this type can be text with links: text, HTML, XML, JSON, or an unknown type.
 /// Images, video, fonts, archives, PDF and bare bytes are not.
 pub(super) fn is_read(content_type: &str) -> bool {
-    MediaKind::of(Some(content_type)) != MediaKind::Other
+    MediaKind::new(Some(content_type)) != MediaKind::Other
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub(super) struct Own {
 }
 
 impl Own {
-    pub(super) fn of(spider: &Spider) -> Result<Self, Unusable> {
+    pub(super) fn new(spider: &Spider) -> Result<Self, Unusable> {
         let mut fields = HeaderMap::new();
         for (name, value) in &spider.request.headers {
             let key = HeaderName::try_from(name).map_err(|_| Unusable::Field(name.clone()))?;

@@ -29,7 +29,7 @@ pub(super) struct Proxy {
 impl Proxy {
     /// Returns the proxy of these settings, or `None` if there is none. `guard` must allow its address if the spider
     /// that chose it came with a crawl.
-    pub(super) fn of(settings: &settings::Fetch, guard: &Guard) -> Option<Self> {
+    pub(super) fn new(settings: &settings::Fetch, guard: &Guard) -> Option<Self> {
         let server = settings.proxy.as_ref()?;
         let url = Url::parse(server.reveal()).ok()?;
         let mut shown = url.clone();

@@ -150,7 +150,7 @@ mod tests {
     fn a_redirect_out_of_a_spiders_domains_is_not_followed() {
         let any = Spider::without_file(SpiderName::default(), &Items::default());
         let spider = Spider { allowed_domains: vec!["a.example".to_owned()], ..any };
-        let scope = Scope::of(&spider).unwrap();
+        let scope = Scope::new(&spider).unwrap();
         let mut trail = Trail::new(url("0"), 3);
         assert_eq!(trail.follow(url("1"), &scope), Ok(()));
         let elsewhere: CanonicalUrl = "http://b.example/".parse().unwrap();

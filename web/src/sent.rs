@@ -26,7 +26,7 @@ impl Sent {
     /// Returns what a request sends to its URL, or to the URL that redirects have led to. Another origin gets neither
     /// its cookies nor its header fields, which may be secret, except the fields that describe the body. A request that
     /// became a GET has no body (RFC 9110 15.4).
-    pub(super) fn of(request: &Request, hop: Option<&Hop>) -> Self {
+    pub(super) fn new(request: &Request, hop: Option<&Hop>) -> Self {
         let new = &request.new;
         let is_home = hop.is_none_or(|hop| hop.url.origin() == request.url.origin());
         let as_get = hop.is_some_and(|hop| hop.as_get);
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_request_sends_all_that_it_says() {
-        let (line, fields) = shown(&Sent::of(&request(), None));
+        let (line, fields) = shown(&Sent::new(&request(), None));
         assert_eq!(line, "PUT x");
         assert_eq!(fields, ["authorization: S3", "content-type: text/plain", "cookie: a=1; b=2"]);
     }
@@ -140,7 +140,7 @@ mod tests {
             ("http://a.example:81/", true, "GET ", &[]),
         ] {
             let hop = Hop { url: url.parse().unwrap(), count: 1, as_get };
-            let sent = shown(&Sent::of(&request(), Some(&hop)));
+            let sent = shown(&Sent::new(&request(), Some(&hop)));
             assert_eq!(
                 (&*sent.0, &sent.1[..]),
                 (line, &fields.iter().map(|field| (*field).to_owned()).collect::<Vec<_>>()[..]),
@@ -153,7 +153,7 @@ mod tests {
     fn what_a_request_says_stands_in_place_of_what_its_spider_sends() {
         let own = [("authorization", "spider's"), ("cookie", "c=3"), ("x-own", "1")];
         let own = own.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
-        let (_, fields) = shown(&Sent::of(&request(), None).beside(HeaderMap::from_iter(own)));
+        let (_, fields) = shown(&Sent::new(&request(), None).beside(HeaderMap::from_iter(own)));
         let expected = ["authorization: S3", "content-type: text/plain", "cookie: a=1; b=2; c=3", "x-own: 1"];
         assert_eq!(fields, expected);
     }

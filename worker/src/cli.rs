@@ -61,14 +61,14 @@ impl Args {
         };
         let _metrics = metrics::serve(&settings.metrics, trouble).await?;
         let _traces = trace::start(&settings.tracing, "trawl-worker")?;
-        let webhooks = Webhooks::of(&settings)?;
+        let webhooks = Webhooks::new(&settings)?;
         let id = WorkerId::of_this_machine();
         let ports = tokio::select! {
             () = signals.stop().cancelled() => return Ok(Exit::Ok),
             connected = fleet::connect(&settings, &id) => connected?,
         };
         is_connected.store(true, Ordering::Relaxed);
-        let folder = Folder::of(&settings);
+        let folder = Folder::new(&settings);
         let stop = signals.stop().child_token();
         let (jobs_settings, jobs_folder) = (Arc::new(settings.clone()), folder.clone());
         let jobs = trawl_jobs::run(ports.clone(), jobs_settings, jobs_folder, id.clone(), stop.clone());

@@ -218,7 +218,7 @@ pub(crate) async fn replay_dead_letters(
         if !page.is_empty() {
             let of_crawl = match replay.take() {
                 Some(replay) => replay,
-                None => Replay::of(&crawl, &*api.backend.engine, &*api.backend.stats).await?,
+                None => Replay::new(&crawl, &*api.backend.engine, &*api.backend.stats).await?,
             };
             sent += of_crawl.send(&page).await?;
             crawls.insert(of_crawl.target().id.to_string());

@@ -63,15 +63,15 @@ pub(crate) async fn follow_crawl(
 async fn next(watch: Option<Watch>) -> Option<(Result<Event, Infallible>, Option<Watch>)> {
     let mut watch = watch?;
     let (event, is_last) = match watch.next().await? {
-        Ok(known) if known.is_over() => (CrawlUpdate::of(Name::End, &Crawl::from(known)), true),
-        Ok(known) => (CrawlUpdate::of(Name::Progress, &Crawl::from(known)), false),
-        Err(problem) => (CrawlUpdate::of(Name::Problem, &problem.body()), true),
+        Ok(known) if known.is_over() => (CrawlUpdate::new(Name::End, &Crawl::from(known)), true),
+        Ok(known) => (CrawlUpdate::new(Name::Progress, &Crawl::from(known)), false),
+        Err(problem) => (CrawlUpdate::new(Name::Problem, &problem.body()), true),
     };
     Some((Ok(event.into()), (!is_last).then_some(watch)))
 }
 
 impl CrawlUpdate {
-    fn of(event: Name, data: &impl Serialize) -> Self {
+    fn new(event: Name, data: &impl Serialize) -> Self {
         // Names and numbers always serialise, and JSON has no line feed.
         Self { event, data: serde_json::to_string(data).unwrap_or_default() }
     }

@@ -73,7 +73,7 @@ pub(crate) async fn list_items(
     let known = api.known(&id).await?;
     let begun = UnixMs(known.stats.started.0.saturating_sub(SLACK.as_millis() as u64));
     let from = place.map_or(ItemsFrom::Time(begun), ItemsFrom::Place);
-    let reading = Reading::of(&api, &identity, &id, from).await?;
+    let reading = Reading::new(&api, &identity, &id, from).await?;
     if accepts(&headers, LINES) {
         let lines = Body::from_stream(lines(reading));
         return Ok(([(CONTENT_TYPE, HeaderValue::from_static(LINES))], lines).into_response());
@@ -90,7 +90,7 @@ struct Reading {
 }
 
 impl Reading {
-    async fn of(api: &Api, identity: &Identity, crawl: &CrawlId, from: ItemsFrom) -> Result<Self, Problem> {
+    async fn new(api: &Api, identity: &Identity, crawl: &CrawlId, from: ItemsFrom) -> Result<Self, Problem> {
         let Some(items) = &api.backend.items else {
             let detail =
                 "the items of a state file are in the files that `--out` or `[[sinks]]` of its crawls named";

@@ -46,7 +46,7 @@ pub(crate) async fn show_metrics(State(api): State<Arc<Api>>) -> Result<impl Int
     let text = match &*latest {
         Some((made, text)) if made.elapsed() < FRESH => text.clone(),
         _ => {
-            let text = render(&Numbers::of(&api.backend).await?);
+            let text = render(&Numbers::new(&api.backend).await?);
             *latest = Some((Instant::now(), text.clone()));
             text
         }
@@ -78,7 +78,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    async fn of(backend: &Backend) -> Result<Self, Problem> {
+    async fn new(backend: &Backend) -> Result<Self, Problem> {
         let all = backend.stats.crawls().await?;
         let hosts = backend.hosts.hosts().await?;
         let workers = backend.stats.workers().await?;

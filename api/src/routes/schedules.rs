@@ -137,7 +137,7 @@ pub(crate) async fn run_schedule(
     Segment((project, spider)): Segment<(ProjectName, SpiderName)>,
 ) -> Result<Response, Problem> {
     let spider = api.scheduled(project, spider).await?;
-    let new = NewJob::of(CrawlId::generate(UnixMs::now()), spider);
+    let new = NewJob::from_id(CrawlId::generate(UnixMs::now()), spider);
     asked(&api, NewJob { is_scheduled: true, ..new }).await
 }
 
@@ -153,7 +153,7 @@ pub(crate) async fn pause_schedule(
 ) -> Result<Json<Holding>, Problem> {
     let spider = api.scheduled(project, spider).await?;
     api.backend.schedules.pause(&spider).await?;
-    Ok(Json(Holding::of(&spider, true)))
+    Ok(Json(Holding::new(&spider, true)))
 }
 
 /// Resumes a schedule; instants that passed while it was paused are skipped
@@ -168,11 +168,11 @@ pub(crate) async fn resume_schedule(
 ) -> Result<Json<Holding>, Problem> {
     let spider = api.scheduled(project, spider).await?;
     api.backend.schedules.resume(&spider, UnixMs::now()).await?;
-    Ok(Json(Holding::of(&spider, false)))
+    Ok(Json(Holding::new(&spider, false)))
 }
 
 impl Holding {
-    fn of(SpiderRef { project, spider }: &SpiderRef, paused: bool) -> Self {
+    fn new(SpiderRef { project, spider }: &SpiderRef, paused: bool) -> Self {
         Self { project: project.to_string(), spider: spider.to_string(), paused }
     }
 }

@@ -137,10 +137,10 @@ pub(crate) async fn get_spider_check(
     Params(OfVersion { version }): Params<OfVersion>,
 ) -> Result<Json<Checked>, Problem> {
     let (_, text) = api.spider_text(&project, version.as_ref(), &spider).await?;
-    let folder = Folder::of(&api.backend.settings);
+    let folder = Folder::new(&api.backend.settings);
     let examine = move |settings: &Settings| {
         let origin = folder.origin(&spider, &text);
-        Examined::of(spider.clone(), &text, &Arguments::default(), settings, origin)
+        Examined::new(spider.clone(), &text, &Arguments::default(), settings, origin)
     };
     Ok(Json(api.checked(&identity, examine).await?))
 }
@@ -220,7 +220,7 @@ pub(crate) async fn check_spider(
 ) -> Result<Json<Checked>, Problem> {
     let Draft { text, spider, arguments } = draft;
     let examine = move |settings: &Settings| {
-        Examined::of(spider, &text, &arguments, settings, Origin::Delivered(&settings.spiders))
+        Examined::new(spider, &text, &arguments, settings, Origin::Delivered(&settings.spiders))
     };
     Ok(Json(api.checked(&identity, examine).await?))
 }

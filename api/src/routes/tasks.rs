@@ -420,7 +420,7 @@ pub(crate) async fn submit_tasks(
     let (crawl, is_new) = crawl_for(&spider, crawl, UnixMs::now()).map_err(Problem::malformed)?;
     let terms = match &stats {
         Some(stats) => api.backend.stats.terms(&stats.crawl_ref()).await?,
-        None => Terms::of(&spider),
+        None => Terms::new(&spider),
     };
     let text = version.map(|_| SpiderText::from(text));
     let opening = Opening { crawl: crawl.clone(), terms, text, is_new, lease: LEASE, reads: None };

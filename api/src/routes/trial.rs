@@ -136,7 +136,7 @@ pub(crate) async fn try_spider(
     let settings = Arc::clone(&api.backend.settings);
     let examine = move || {
         let origin = Origin::Tried(&settings.spiders);
-        Examined::of(new.spider, &text, &new.arguments, &settings, origin)
+        Examined::new(new.spider, &text, &new.arguments, &settings, origin)
     };
     let Examined { reading, ready, robots, .. } = api.examine(&identity, examine).await?;
     let mut mistakes = reading.mistakes;

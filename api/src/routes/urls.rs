@@ -98,5 +98,5 @@ fn new_work(settings: &Settings, new: NewRequest, now: UnixMs) -> Result<NewWork
     let written = settings.urls.spelling(&new.url);
     let (url, work) = asked(new, &settings.urls)?;
     let routed = route(&settings.route, &url, Hints::default());
-    Ok(NewWork { written, deadline: routed.ttl.map(|ttl| now.plus(ttl)), ..NewWork::of(work, routed.lane) })
+    Ok(NewWork { written, deadline: routed.ttl.map(|ttl| now.plus(ttl)), ..NewWork::new(work, routed.lane) })
 }

@@ -23,7 +23,7 @@ impl<S: Send + Sync> FromRequest<S> for Parameters {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
         if request.method() != Method::POST {
-            let Query(fields) = Query::try_from_uri(request.uri()).map_err(Refusal::of)?;
+            let Query(fields) = Query::try_from_uri(request.uri()).map_err(Refusal::new)?;
             return Ok(Self { fields, file: None });
         }
         let content_type = request.headers().get(header::CONTENT_TYPE);
@@ -34,13 +34,13 @@ impl<S: Send + Sync> FromRequest<S> for Parameters {
         let whole = body(Request::from_parts(parts.clone(), stream)).await?;
         let request = Request::from_parts(parts, Body::from(whole));
         if has_parts {
-            let parts = Multipart::from_request(request, state).await.map_err(Refusal::of)?;
+            let parts = Multipart::from_request(request, state).await.map_err(Refusal::new)?;
             return Self::of_parts(parts).await;
         }
         // A request without parameters has no form either.
         let fields = match has_none {
             true => Vec::new(),
-            false => Form::from_request(request, state).await.map_err(Refusal::of)?.0,
+            false => Form::from_request(request, state).await.map_err(Refusal::new)?.0,
         };
         Ok(Self { fields, file: None })
     }
@@ -49,15 +49,15 @@ impl<S: Send + Sync> FromRequest<S> for Parameters {
 impl Parameters {
     async fn of_parts(mut parts: Multipart) -> Result<Self, Refusal> {
         let (mut fields, mut file) = (Vec::new(), None);
-        while let Some(part) = parts.next_field().await.map_err(Refusal::of)? {
+        while let Some(part) = parts.next_field().await.map_err(Refusal::new)? {
             let name = part.name().unwrap_or_default().to_owned();
             match name.as_str() {
                 // Scrapyd's name for the uploaded file.
                 "egg" => {
                     let file_name = part.file_name().map(str::to_owned);
-                    file = Some((file_name, part.bytes().await.map_err(Refusal::of)?));
+                    file = Some((file_name, part.bytes().await.map_err(Refusal::new)?));
                 }
-                _ => fields.push((name, part.text().await.map_err(Refusal::of)?)),
+                _ => fields.push((name, part.text().await.map_err(Refusal::new)?)),
             }
         }
         Ok(Self { fields, file })
@@ -74,7 +74,7 @@ impl Parameters {
         name: &str,
     ) -> Result<Option<T>, Refusal> {
         let Some(value) = self.all(name).pop() else { return Ok(None) };
-        value.parse().map(Some).map_err(|error| Refusal::of(format_args!("{name}: {error}")))
+        value.parse().map(Some).map_err(|error| Refusal::new(format_args!("{name}: {error}")))
     }
 
     /// Takes a job's id, if there is one. Ids made by consoles may have capital letters, which are not
@@ -84,7 +84,7 @@ impl Parameters {
         id.to_ascii_lowercase()
             .parse()
             .map(Some)
-            .map_err(|error| Refusal::of(format_args!("{name}: {error}")))
+            .map_err(|error| Refusal::new(format_args!("{name}: {error}")))
     }
 
     /// Takes a required job's id.
@@ -112,5 +112,5 @@ impl Parameters {
 }
 
 fn missing(name: &str) -> Refusal {
-    Refusal::of(format_args!("'{name}' parameter is required"))
+    Refusal::new(format_args!("'{name}' parameter is required"))
 }

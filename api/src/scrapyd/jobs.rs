@@ -74,11 +74,11 @@ pub(super) async fn schedule(State(api): State<Arc<Api>>, mut sent: Parameters) 
         }
     }
     let arguments = arguments.into_iter().map(|(name, value)| {
-        let name = name.parse().map_err(Refusal::of)?;
-        Ok(Argument { name, value: value.parse().map_err(Refusal::of)? })
+        let name = name.parse().map_err(Refusal::new)?;
+        Ok(Argument { name, value: value.parse().map_err(Refusal::new)? })
     });
-    new.arguments = Arguments::of(arguments.collect::<Result<Vec<_>, Refusal>>()?).map_err(Refusal::of)?;
-    new.check().map_err(Refusal::of)?;
+    new.arguments = Arguments::new(arguments.collect::<Result<Vec<_>, Refusal>>()?).map_err(Refusal::new)?;
+    new.check().map_err(Refusal::new)?;
     api.check(&new).await.map_err(unrunnable)?;
     let id = match api.backend.jobs.submit(&new).await? {
         Submitted::New => new.id,
@@ -94,19 +94,19 @@ pub(super) async fn schedule(State(api): State<Arc<Api>>, mut sent: Parameters) 
 fn unrunnable(wrong: Unrunnable) -> Refusal {
     match wrong {
         Unrunnable::Port(error) => Refusal::from(error),
-        wrong => Refusal::of(wrong),
+        wrong => Refusal::new(wrong),
     }
 }
 
 /// Applies a setting to the job if a job can override it; Scrapy's name for one of them differs. All of Scrapy's go to
 /// `others`.
 fn set(new: &mut NewJob, others: &mut BTreeMap<String, String>, setting: &str) -> Result<(), Refusal> {
-    let wrong = || Refusal::of(format_args!("setting: `{setting}` is not NAME=VALUE"));
+    let wrong = || Refusal::new(format_args!("setting: `{setting}` is not NAME=VALUE"));
     let (name, value) = setting.split_once('=').ok_or_else(wrong)?;
     let known = if name == PAGE_COUNT { "max_pages" } else { name };
     let is_known = match new.settings.set(known, value) {
         Err(InvalidOverride::Name { .. }) => false,
-        set => set.map(|()| true).map_err(|error| Refusal::of(format_args!("setting: {error}")))?,
+        set => set.map(|()| true).map_err(|error| Refusal::new(format_args!("setting: {error}")))?,
     };
     if !is_known || name == PAGE_COUNT {
         others.insert(name.to_owned(), value.to_owned());
@@ -220,7 +220,7 @@ impl Api {
         let Backend { spider_store, settings, .. } = &self.backend;
         Ok(match find(&**spider_store, new, settings).await? {
             Found::Deployed(text) | Found::Here(text) => {
-                Folder::of(settings).reading(&new.spider, &text).arguments.contains_key(SETTINGS)
+                Folder::new(settings).reading(&new.spider, &text).arguments.contains_key(SETTINGS)
             }
             Found::Nowhere => false,
         })

@@ -50,7 +50,7 @@ struct Done(Value);
 impl Done {
     fn with(members: impl Serialize) -> Answer {
         let members = serde_json::to_value(members);
-        members.map(Self).map_err(|error| Refusal::of(format_args!("the answer cannot be written: {error}")))
+        members.map(Self).map_err(|error| Refusal::new(format_args!("the answer cannot be written: {error}")))
     }
 }
 
@@ -75,7 +75,7 @@ struct Refusal {
 
 impl Refusal {
     /// Returns the refusal of an invalid request.
-    fn of(message: impl Display) -> Self {
+    fn new(message: impl Display) -> Self {
         Self { status: StatusCode::OK, message: message.to_string(), retry_after: None }
     }
 }

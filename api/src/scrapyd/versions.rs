@@ -24,7 +24,7 @@ pub(super) async fn add_version(
     let (name, bytes) = sent.file()?;
     let settings = Arc::clone(&api.backend.settings);
     let read = move || files_of(name.as_deref(), &bytes, &settings);
-    let files = api.examine(&identity, read).await?.map_err(Refusal::of)?;
+    let files = api.examine(&identity, read).await?.map_err(Refusal::new)?;
     api.backend.spider_store.add(&project, &version, &files).await?;
     Done::with(json!({ "project": project, "version": version, "spiders": files.iter().count() }))
 }
@@ -60,9 +60,9 @@ pub(super) async fn list_spiders(State(api): State<Arc<Api>>, mut sent: Paramete
         (Some(Deployed { spiders, .. }), _) => spiders,
         (None, None) if project == ProjectName::default() => api.spiders_here(),
         (None, Some(version)) if !is_without => {
-            return Err(Refusal::of(Unrunnable::Version { project, version }));
+            return Err(Refusal::new(Unrunnable::Version { project, version }));
         }
-        (None, _) => return Err(Refusal::of(Unrunnable::Project(project))),
+        (None, _) => return Err(Refusal::new(Unrunnable::Project(project))),
     };
     Done::with(json!({ "spiders": spiders }))
 }
@@ -72,7 +72,7 @@ pub(super) async fn delete_version(State(api): State<Arc<Api>>, mut sent: Parame
     let (project, version): (ProjectName, Version) = (sent.required("project")?, sent.required("version")?);
     match api.backend.spider_store.remove(&project, Some(&version)).await? {
         true => Done::with(json!({})),
-        false => Err(Refusal::of(Unrunnable::Version { project, version })),
+        false => Err(Refusal::new(Unrunnable::Version { project, version })),
     }
 }
 
@@ -81,6 +81,6 @@ pub(super) async fn delete_project(State(api): State<Arc<Api>>, mut sent: Parame
     let project: ProjectName = sent.required("project")?;
     match api.backend.spider_store.remove(&project, None).await? {
         true => Done::with(json!({})),
-        false => Err(Refusal::of(Unrunnable::Project(project))),
+        false => Err(Refusal::new(Unrunnable::Project(project))),
     }
 }

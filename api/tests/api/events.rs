@@ -19,7 +19,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    async fn of(fixture: &Fixture, id: &str) -> Self {
+    async fn new(fixture: &Fixture, id: &str) -> Self {
         Self::of_path(fixture, &format!("/api/v1/crawls/{id}")).await
     }
 
@@ -51,7 +51,7 @@ impl Events {
 
 async fn whoever_follows_a_crawl_hears_of_each_change_and_last_of_its_end(fixture: &Fixture) {
     fixture.crawl("one", "a", 2).await;
-    let (mut first, mut second) = (Events::of(fixture, "one").await, Events::of(fixture, "one").await);
+    let (mut first, mut second) = (Events::new(fixture, "one").await, Events::new(fixture, "one").await);
     let worker = fixture.worker();
     for (events, is_last) in [(&mut first, false), (&mut second, false)] {
         let (name, crawl) = events.next().await.unwrap();
@@ -73,14 +73,14 @@ async fn whoever_follows_a_crawl_hears_of_each_change_and_last_of_its_end(fixtur
 
 async fn a_crawl_that_is_over_tells_so_at_once(fixture: &Fixture) {
     fixture.crawl("one", "a", 0).await;
-    let mut events = Events::of(fixture, "one").await;
+    let mut events = Events::new(fixture, "one").await;
     assert_eq!(events.next().await.unwrap().0, "end");
     assert_eq!(events.next().await, None);
 }
 
 async fn followers_are_let_go_when_the_api_stops(fixture: &Fixture) {
     fixture.crawl("one", "a", 1).await;
-    let mut events = Events::of(fixture, "one").await;
+    let mut events = Events::new(fixture, "one").await;
     assert_eq!(events.next().await.unwrap().0, "progress");
     fixture.stop();
     assert_eq!(events.next().await, None);

@@ -365,7 +365,7 @@ impl Worker {
     /// Begins so many tasks, and says so with its next sign of life.
     pub(crate) async fn begin_tasks(&self, count: usize) -> Vec<Claimed> {
         let claimed = self.claim_tasks(count).await;
-        let claims: Vec<Claim> = claimed.iter().map(|claimed| Claim::of(&claimed.message)).collect();
+        let claims: Vec<Claim> = claimed.iter().map(|claimed| Claim::new(&claimed.message)).collect();
         self.frontier.start(&claims).await.unwrap();
         let key = |claimed: &Claimed| (claimed.message.key().to_string(), UnixMs::now());
         self.beat_with(claimed.iter().map(key).collect()).await;
@@ -403,12 +403,12 @@ impl Worker {
 fn settlement(Claimed { message, .. }: Claimed, terminal: Terminal) -> Settlement {
     let cause =
         Cause { status: Some(404), attempts: 1, ..Cause::new(Reason::Final, "not found", UnixMs::now()) };
-    let mut finish = Finish::new(Claim::of(&message), terminal);
+    let mut finish = Finish::new(Claim::new(&message), terminal);
     if terminal == Terminal::Failed {
-        finish.note = Some(DeadLetterEntry::of(cause.clone()));
+        finish.note = Some(DeadLetterEntry::new(cause.clone()));
     }
     let dead_letter = finish.note.is_some().then_some(cause);
-    let ending = Completion { dead_letter, ..Completion::of(finish) };
+    let ending = Completion { dead_letter, ..Completion::new(finish) };
     Settlement { message, disposition: Disposition::Finish(Box::new(ending)) }
 }
 

@@ -95,7 +95,7 @@ struct Following {
 }
 
 impl Following {
-    async fn of(fixture: &Fixture, query: &str, last: Option<&str>) -> Self {
+    async fn new(fixture: &Fixture, query: &str, last: Option<&str>) -> Self {
         let request = fixture.operator(Method::GET, &format!("/api/v1/logs{query}"));
         let request = request.header(ACCEPT, "text/event-stream");
         let request = last.iter().fold(request, |request, last| request.header("last-event-id", *last));
@@ -128,7 +128,7 @@ impl Following {
 async fn whoever_follows_gets_what_comes_and_goes_on_where_the_connection_broke(fixture: &Fixture) {
     append(fixture, LogLevel::Error, &["before"]).await;
     let (mut one, mut two) =
-        (Following::of(fixture, "", None).await, Following::of(fixture, "?level=error", None).await);
+        (Following::new(fixture, "", None).await, Following::new(fixture, "?level=error", None).await);
     append(fixture, LogLevel::Debug, &["tried again\nline"]).await;
     append(fixture, LogLevel::Error, &["failed"]).await;
     let (id, text) = one.next().await.unwrap();
@@ -138,12 +138,12 @@ async fn whoever_follows_gets_what_comes_and_goes_on_where_the_connection_broke(
         ("failed".into(), "failed".into())
     );
     drop(one);
-    let mut again = Following::of(fixture, "", Some(&id)).await;
+    let mut again = Following::new(fixture, "", Some(&id)).await;
     assert_eq!(again.next().await.unwrap().1, "failed");
 }
 
 async fn followers_of_the_log_are_let_go_when_the_api_stops(fixture: &Fixture) {
-    let mut following = Following::of(fixture, "", None).await;
+    let mut following = Following::new(fixture, "", None).await;
     fixture.stop();
     assert_eq!(following.next().await, None);
 }

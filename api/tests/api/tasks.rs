@@ -79,7 +79,7 @@ async fn tasks_are_taken_once_and_their_crawl_ends_with_them(fixture: &Fixture) 
     let expected = NewTask::from_line(&body[1].to_string()).unwrap();
     assert_eq!(
         (keys.len(), keys[0], &two),
-        (3, keys[2], &TaskKey::of(&"payments".parse().unwrap(), &expected))
+        (3, keys[2], &TaskKey::new(&"payments".parse().unwrap(), &expected))
     );
     let id = answer.body["crawl"].as_str().unwrap();
     let crawl = CrawlRef { id: id.parse().unwrap(), spider: "payments".parse().unwrap() };

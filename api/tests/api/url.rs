@@ -104,7 +104,7 @@ async fn what_is_remembered_of_a_page_is_told(fixture: &Fixture) {
     let visited = Visited {
         fetched_at: UnixMs(1_700_000_000_123),
         validators: Validators::default(),
-        content: Fingerprint::of("x"),
+        content: Fingerprint::from_text("x"),
         change: Change::Changed,
         depth: 2,
         items: Some(Tally::one_each([None, None].into_iter())),
@@ -141,7 +141,7 @@ async fn a_page_that_a_crawl_fetched_says_what_came_of_it(fixture: &Fixture) {
         let visited = Visited {
             fetched_at,
             validators: Validators::default(),
-            content: Fingerprint::of("x"),
+            content: Fingerprint::from_text("x"),
             change: Change::New,
             depth: 0,
             items: Some(Tally::default()),

@@ -55,7 +55,7 @@ struct Claims {
 }
 
 impl Claims {
-    fn of(lines: &'static [SourceQueue], prefetch: u16) -> Self {
+    fn new(lines: &'static [SourceQueue], prefetch: u16) -> Self {
         Self { lines, prefetch: prefetch.into(), claiming: Mutex::default() }
     }
 }
@@ -81,8 +81,8 @@ impl EmbeddedFrontier {
             health,
             holder: Arc::new(Holder::new(worker)),
             stop: stop.child_token(),
-            urls: Claims::of(&SourceQueue::OF_URLS, settings.worker.prefetch),
-            tasks: Claims::of(&[SourceQueue::Task], tasks),
+            urls: Claims::new(&SourceQueue::OF_URLS, settings.worker.prefetch),
+            tasks: Claims::new(&[SourceQueue::Task], tasks),
         }
     }
 

@@ -100,7 +100,7 @@ impl MemoryHosts {
         };
         Self {
             store,
-            schedules: Mutex::new(Schedules::of(known)),
+            schedules: Mutex::new(Schedules::from_known(known)),
             robots: Memory::builder().max_capacity(ROBOTS_BYTES).weigher(weigh).build(),
         }
     }
@@ -127,7 +127,7 @@ impl MemoryHosts {
 }
 
 impl Schedules {
-    fn of(Known { by_key, unreadable, .. }: Known) -> Self {
+    fn from_known(Known { by_key, unreadable, .. }: Known) -> Self {
         Self { full: FEW.max(2 * by_key.len()), by_key, unreadable }
     }
 
@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn schedules_of_the_past_are_forgotten_and_others_kept() {
-        let mut schedules = Schedules::of(Known::default());
+        let mut schedules = Schedules::from_known(Known::default());
         let pace = Pace { interval: Duration::from_secs(1), ..Pace::UNLIMITED };
         let ask = |name: u64| HostSlotRequest {
             key: HostKey::from_text(&format!("h{name}.example")),

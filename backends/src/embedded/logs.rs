@@ -20,7 +20,7 @@ pub(super) struct Keep {
 }
 
 impl Keep {
-    pub(super) fn of(settings: &Log) -> Self {
+    pub(super) fn new(settings: &Log) -> Self {
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         Self { entries: number(settings.keep as u64), bytes: number(settings.keep_bytes.as_u64()) }
     }

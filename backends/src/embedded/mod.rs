@@ -104,7 +104,7 @@ impl Embedded {
         let hosts = Arc::new(MemoryHosts::new(store.clone(), known));
         let (last_beat, cache, submitted) = Default::default();
         let jobs_per_spider = settings::Jobs::default().per_spider;
-        let keep_logs = Keep::of(&settings::Log::default());
+        let keep_logs = Keep::new(&settings::Log::default());
         Ok(Self { store, clock, hosts, last_beat, cache, submitted, jobs_per_spider, keep_logs })
     }
 
@@ -123,7 +123,7 @@ impl Embedded {
     /// Sets how much the log keeps.
     #[must_use]
     pub fn with_log(self, settings: &settings::Log) -> Self {
-        Self { keep_logs: Keep::of(settings), ..self }
+        Self { keep_logs: Keep::new(settings), ..self }
     }
 
     /// Returns the sources that a crawl was started with, as passed to [`Embedded::note_sources`].

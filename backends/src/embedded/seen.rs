@@ -85,7 +85,7 @@ impl Seen {
         let recrawls = self.recrawls.get_or_insert_default();
         let CrawlRef { id, spider } = &address.crawl;
         let is_own = recrawls.iter().any(|(other, of)| other == id.as_str() && of == spider.as_str());
-        Ok(if is_own { Fingerprint::of(&format!("{id} {}", address.url)) } else { address.url })
+        Ok(if is_own { Fingerprint::from_text(&format!("{id} {}", address.url)) } else { address.url })
     }
 
     fn add_key(&mut self, db: &Connection, url: Fingerprint, record: i64) -> Result<()> {

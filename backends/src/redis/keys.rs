@@ -55,7 +55,7 @@ pub(super) struct JobKeys {
 
 impl JobKeys {
     /// Creates the keys. On a cluster they share the slot of the queue, because one script may touch both.
-    pub(super) fn of(is_cluster: bool) -> Self {
+    pub(super) fn new(is_cluster: bool) -> Self {
         Self { prefix: if is_cluster { "{jobs}:job:" } else { "job:" } }
     }
 

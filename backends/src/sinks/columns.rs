@@ -51,7 +51,7 @@ pub(super) const ALL_FIELDS: (&str, Shape, Take) =
 
 impl Columns {
     /// Returns the columns of a spider's items. Kinds of items with a common field share its column.
-    pub(super) fn of(spider: &Spider) -> Self {
+    pub(super) fn new(spider: &Spider) -> Self {
         let mut columns: Vec<Column> = OWN
             .iter()
             .map(|&(name, shape, value)| Column {

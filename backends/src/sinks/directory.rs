@@ -22,7 +22,7 @@ pub(super) struct Directory {
 impl Directory {
     /// Opens the folder `path`, which is created if it does not exist; with `root`, it must be below that, without
     /// a symbolic link on the way.
-    pub(super) fn of(path: &Path, root: Option<&Path>) -> io::Result<Self> {
+    pub(super) fn new(path: &Path, root: Option<&Path>) -> io::Result<Self> {
         let Some(root) = root else {
             fs::create_dir_all(path)?;
             return Ok(Self { path: path.to_owned(), held: None });
@@ -77,14 +77,14 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let (root, outside) = (place.path().join("items"), place.path().join("outside"));
         fs::create_dir(&outside).unwrap();
-        let below = |path: &str| Directory::of(&root.join(path), Some(&root));
+        let below = |path: &str| Directory::new(&root.join(path), Some(&root));
         let directory = below("shop/2026").unwrap();
         symlink(&outside, root.join("link")).unwrap();
         symlink(outside.join("file"), root.join("shop/2026/link")).unwrap();
         for path in ["link", "link/a", "shop/../../outside", ".."] {
             assert!(below(path).is_err(), "{path}");
         }
-        assert!(Directory::of(&outside, Some(&root)).is_err());
+        assert!(Directory::new(&outside, Some(&root)).is_err());
         let write =
             |name: &str| directory.open(Path::new(name), OpenOptions::new().create(true).append(true));
         assert!(write("link").is_err() && write("file").is_ok());
@@ -94,7 +94,7 @@ mod tests {
         symlink(&outside, root.join("shop")).unwrap();
         assert!(write("other").is_ok() && root.join("moved/2026/other").exists());
         assert!(
-            Directory::of(&outside, None)
+            Directory::new(&outside, None)
                 .unwrap()
                 .open(Path::new("x"), File::options().create(true).append(true))
                 .is_ok()

@@ -56,7 +56,7 @@ struct OpenFile {
 impl Sinks {
     /// Creates the sinks of this worker; `default` is used for spiders that have no sinks of their own.
     pub fn new(worker: WorkerId, default: Vec<SinkSettings>) -> Self {
-        let guard = Guard::of(settings::Fetch::default());
+        let guard = Guard::from_settings(settings::Fetch::default());
         Self { worker, default, broker: None, files: Mutex::default(), guard }
     }
 
@@ -68,7 +68,7 @@ impl Sinks {
         broker: Arc<RabbitMq>,
         fetch: &settings::Fetch,
     ) -> Self {
-        let guard = Guard::of(fetch.clone());
+        let guard = Guard::from_settings(fetch.clone());
         Self { broker: Some(broker), guard, ..Self::new(worker, default) }
     }
 
@@ -88,7 +88,7 @@ impl Sinks {
             }
             SinkSettings::Csv(lines) => {
                 let lines = self.lines(lines, spider);
-                let columns = Columns::of(spider);
+                let columns = Columns::new(spider);
                 let names = columns.names().map(str::to_owned).collect();
                 let directory = of_file(&lines)?;
                 self.file(SinkSettings::Csv(lines.clone()), names, || {
@@ -161,13 +161,13 @@ fn anywhere(settings: SinkSettings) -> SinkSettings {
 
 /// Opens the folder of a file.
 fn of_file(lines: &Lines) -> Result<Directory> {
-    Directory::of(lines.path.parent().unwrap_or(Path::new("")), lines.below.as_deref())
+    Directory::new(lines.path.parent().unwrap_or(Path::new("")), lines.below.as_deref())
         .map_err(|error| disk::failed(&lines.path, &error))
 }
 
 /// Opens a folder of files.
 fn of_folder(folder: &Folder) -> Result<Directory> {
-    Directory::of(&folder.path, folder.below.as_deref()).map_err(|error| disk::failed(&folder.path, &error))
+    Directory::new(&folder.path, folder.below.as_deref()).map_err(|error| disk::failed(&folder.path, &error))
 }
 
 impl SinkFactory for Sinks {

@@ -45,7 +45,7 @@ pub(super) struct Begun {
 }
 
 impl Begun {
-    fn of(path: PathBuf, ending: &str) -> Option<Self> {
+    fn new(path: PathBuf, ending: &str) -> Option<Self> {
         let name = path.file_name()?.to_str()?.strip_prefix('_')?.strip_suffix(ending)?;
         let (name, tag) = name.rsplit_once('~').map_or((name, None), |(name, tag)| (name, Some(tag)));
         let machine = tag.and_then(|tag| tag.get(..8)).map(str::to_owned);
@@ -56,7 +56,7 @@ impl Begun {
     pub(super) fn all(folder: &Path, ending: &str) -> io::Result<Vec<Self>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(folder)? {
-            found.extend(Self::of(entry?.path(), ending));
+            found.extend(Self::new(entry?.path(), ending));
         }
         found.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(found)
@@ -135,7 +135,7 @@ mod tests {
 
     fn spool(folder: &Path, name: &str) -> Begun {
         fs::write(folder.join(name), "{}\n").unwrap();
-        Begun::of(folder.join(name), SPOOL).unwrap()
+        Begun::new(folder.join(name), SPOOL).unwrap()
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(super) struct Event {
 
 impl Event {
     /// Parses an event; `None` if the fleet has not sent it.
-    pub(super) fn of(delivery: &Delivery) -> Option<Self> {
+    pub(super) fn new(delivery: &Delivery) -> Option<Self> {
         let event: Self = serde_json::from_slice(&delivery.body).ok().filter(|_| delivery.is_ours)?;
         // The id becomes a header.
         let is_header = event.id.len() < 256 && event.id.bytes().all(|byte| byte.is_ascii_graphic());

@@ -55,7 +55,7 @@ pub struct Webhooks {
 impl Webhooks {
     /// Reads the secrets; connects to nothing yet. Returns `None` if settings name no address; fails with
     /// `Refused` if a secret is not available.
-    pub fn of(settings: &Settings) -> Result<Option<Self>> {
+    pub fn new(settings: &Settings) -> Result<Option<Self>> {
         if settings.webhooks.is_empty() {
             return Ok(None);
         }
@@ -84,7 +84,7 @@ impl Webhooks {
     /// up.
     async fn handle(&self, hook: &Hook, delivery: Delivery) -> Result<()> {
         let url = &hook.settings.url;
-        let Some(event) = Event::of(&delivery) else {
+        let Some(event) = Event::new(&delivery) else {
             warn!(%url, "a message on the exchange `events` is no event, or not signed by this fleet: not delivered");
             return delivery.done().await;
         };

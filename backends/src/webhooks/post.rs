@@ -33,7 +33,7 @@ impl Client {
 
     /// Creates a client for the addresses at which requests for pages are allowed.
     pub(super) fn guarded(settings: &settings::Fetch) -> Result<Self> {
-        let guard = Guard::of(settings.clone());
+        let guard = Guard::from_settings(settings.clone());
         Self::with(reqwest::Client::builder().dns_resolver(Arc::new(guard.clone())), Some(guard))
     }
 

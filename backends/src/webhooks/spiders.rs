@@ -92,7 +92,7 @@ impl SpiderWebhooks {
     }
 
     async fn handle(&self, delivery: Delivery) -> Result<()> {
-        let Some(event) = Event::of(&delivery) else {
+        let Some(event) = Event::new(&delivery) else {
             debug!(
                 "a message on the exchange `events` is no event, or not signed by this fleet: not delivered"
             );

@@ -183,7 +183,7 @@ async fn a_file_of_version_1_is_brought_up_to_date() {
     let old = rusqlite::Connection::open(&path).unwrap();
     old.execute_batch(include_str!("../state-v1.sql")).unwrap();
     for (record, number) in [(1, 0), (2, 1), (3, 2)] {
-        let key = Fingerprint::of(&format!("s1\n{}", page(number).work));
+        let key = Fingerprint::from_text(&format!("s1\n{}", page(number).work));
         old.execute("INSERT INTO fresh (url, record) VALUES (?1, ?2)", (key.0, record)).unwrap();
     }
     drop(old);

@@ -44,11 +44,11 @@ fn work() -> Vec<NewWork> {
     let request = |number: usize| {
         let new = NewRequest { data: Some(number.into()), ..NewRequest::get("") };
         let url = page(number).work.page().unwrap().clone();
-        NewWork::of(Work::of_request(url, new).unwrap(), Lane::Bulk)
+        NewWork::new(Work::of_request(url, new).unwrap(), Lane::Bulk)
     };
     let task = |number: usize| {
         let new = NewTask::from_line(&json!({ "recipe": format!("task {number}") }).to_string()).unwrap();
-        NewWork::of(Task::new(&crawl().spider, new).into(), Lane::Task)
+        NewWork::new(Task::new(&crawl().spider, new).into(), Lane::Task)
     };
     let urgent = |number: usize| NewWork { lane: Lane::Priority, ..page(number) };
     (0..8)
@@ -67,7 +67,7 @@ async fn half_done() -> (TempDir, PathBuf) {
     let worker = join(&engine);
     let claimed = worker.claim(9).await;
     worker.settle(vec![done(&claimed[0]), failed(&claimed[1])]).await;
-    worker.start(&[Claim::of(&claimed[2].message), Claim::of(&claimed[3].message)]).await.unwrap();
+    worker.start(&[Claim::new(&claimed[2].message), Claim::new(&claimed[3].message)]).await.unwrap();
     let until = UnixMs::now();
     let waiting = [(4, Disposition::Retry { until }, false), (5, Disposition::Snooze { until }, true)];
     for (at, disposition, has_slot) in waiting {
@@ -91,7 +91,7 @@ async fn half_done() -> (TempDir, PathBuf) {
 
 fn failed(claimed: &Claimed) -> Settlement {
     let message = claimed.message.clone();
-    let ending = Completion::of(Finish::new(Claim::of(&message), Terminal::Failed));
+    let ending = Completion::new(Finish::new(Claim::new(&message), Terminal::Failed));
     Settlement { message, disposition: Disposition::Finish(Box::new(ending)) }
 }
 
@@ -168,7 +168,7 @@ async fn crawl_on(path: &Path) -> Result<(), Error> {
 }
 
 async fn finish(worker: &dyn Frontier, claimed: Vec<Claimed>) -> Result<(), Error> {
-    let claims: Vec<Claim> = claimed.iter().map(|claimed| Claim::of(&claimed.message)).collect();
+    let claims: Vec<Claim> = claimed.iter().map(|claimed| Claim::new(&claimed.message)).collect();
     let starts = worker.start(&claims).await?;
     let settle = |(claimed, start): (&Claimed, Start)| match start {
         Start::Poison => failed(claimed),

@@ -19,7 +19,7 @@ async fn a_process_to_kill() {
     let _session = admit(&engine, 0..100).await;
     let worker = join(&engine);
     let claimed = worker.claim(3).await;
-    worker.start(&[Claim::of(&claimed[1].message)]).await.unwrap();
+    worker.start(&[Claim::new(&claimed[1].message)]).await.unwrap();
     worker.settle(vec![done(&claimed[2])]).await;
     eprintln!("ready to die");
     std::thread::sleep(LONG);
@@ -52,7 +52,7 @@ async fn a_killed_process_loses_nothing() {
         let claimed = worker.claim(2).await;
         let suspect = claimed.iter().find(|claimed| number(claimed) == 1).unwrap();
         assert_eq!(suspect.starts, starts);
-        assert_eq!(worker.start(&[Claim::of(&suspect.message)]).await.unwrap(), [expected]);
+        assert_eq!(worker.start(&[Claim::new(&suspect.message)]).await.unwrap(), [expected]);
     }
     let session = admit(&engine, 0..101).await;
     session.close().await.unwrap();

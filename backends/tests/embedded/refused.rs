@@ -30,7 +30,8 @@ async fn discovery_of_a_session_that_is_gone_ends_although_the_file_refuses_that
         reads: None,
     };
     drop(engine.engine().open(opening, Arc::default()).await.unwrap());
-    let refusal = Refusal::of(&["UPDATE OF discovered ON crawls"], false, &directory.path().join("crawl.db"));
+    let refusal =
+        Refusal::new(&["UPDATE OF discovered ON crawls"], false, &directory.path().join("crawl.db"));
     let _maintenance = JoinSet::from_iter([maintenance]);
     eventually(async || health.trouble().is_some()).await;
     drop(refusal);
@@ -46,8 +47,9 @@ async fn a_url_whose_end_the_file_refuses_stays_in_hand_and_ends_when_it_can() {
         let health = Arc::new(Health::default());
         let Joined { frontier, .. } = join_with(&engine, Arc::clone(&health), LONG);
         let claimed = frontier.claim(1).await.unwrap().remove(0);
-        assert_eq!(frontier.start(&[Claim::of(&claimed.message)]).await.unwrap(), [Start::Go]);
-        let refusal = Refusal::of(&["DELETE ON records"], undoes_at_once, &directory.path().join("crawl.db"));
+        assert_eq!(frontier.start(&[Claim::new(&claimed.message)]).await.unwrap(), [Start::Go]);
+        let refusal =
+            Refusal::new(&["DELETE ON records"], undoes_at_once, &directory.path().join("crawl.db"));
         let settling = frontier.settle(vec![done(&claimed)]);
         let meanwhile = async {
             eventually(async || health.trouble().is_some()).await;
@@ -89,7 +91,7 @@ proptest! {
         let connect = async || Embedded::open(&path).map(|engine| carrier_of(&engine));
         let fault = |number| {
             let (changes, undoes_at_once) = refusals.get(&number)?;
-            Some(Refusal::of(changes, *undoes_at_once, &path))
+            Some(Refusal::new(changes, *undoes_at_once, &path))
         };
         runtime.block_on(obeys_the_model(connect, fault, &steps)).unwrap();
     }

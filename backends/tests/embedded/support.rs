@@ -109,7 +109,7 @@ pub(super) fn number(claimed: &Claimed) -> usize {
 
 pub(super) fn done(claimed: &Claimed) -> Settlement {
     let message = claimed.message.clone();
-    let ending = Completion::of(Finish::new(Claim::of(&message), Terminal::Done));
+    let ending = Completion::new(Finish::new(Claim::new(&message), Terminal::Done));
     Settlement { message, disposition: Disposition::Finish(Box::new(ending)) }
 }
 
@@ -128,7 +128,7 @@ pub(super) struct Refusal {
 impl Refusal {
     /// Refuses `changes`, such as `INSERT ON records`. What the transaction did before is then undone, by SQLite at once or by
     /// whoever asks.
-    pub(super) fn of(changes: &[&str], undoes_at_once: bool, path: &Path) -> Self {
+    pub(super) fn new(changes: &[&str], undoes_at_once: bool, path: &Path) -> Self {
         let file = rusqlite::Connection::open(path).unwrap();
         let how = if undoes_at_once { "ROLLBACK" } else { "ABORT" };
         for (number, change) in changes.iter().enumerate() {

@@ -20,7 +20,7 @@ struct Kept {
 }
 
 impl Kept {
-    async fn of(url: &ServerUrl) -> Self {
+    async fn from_url(url: &ServerUrl) -> Self {
         let client = redis::Client::open(url.reveal()).unwrap();
         let mut redis = client.get_multiplexed_async_connection().await.unwrap();
         let keys: Vec<String> = redis::cmd("KEYS").arg("*").query_async(&mut redis).await.unwrap();
@@ -69,7 +69,7 @@ async fn what_was_said_of_jobs_in_a_second_that_the_store_has_lost_holds() {
     for (id, spider) in [("cancelled", "a"), ("ended", "b"), ("fed", "c")] {
         jobs.submit(&job(id, spider)).await.unwrap();
     }
-    let kept = Kept::of(&url).await;
+    let kept = Kept::from_url(&url).await;
     assert_eq!(jobs.cancel(&"cancelled".parse().unwrap()).await.unwrap(), Some(JobStatus::Pending));
     for _ in 0..2 {
         jobs.take(&one, LEASE).await.unwrap().unwrap();
@@ -95,7 +95,7 @@ async fn schedules_go_on_from_where_they_were_and_what_is_held_stays_so() {
     let Asked { schedules, .. } = asked(&vhost, &url).await;
     let (done, held) = ("done".parse().unwrap(), "held".parse().unwrap());
     schedules.note(&done, UnixMs(1_000)).await.unwrap();
-    let kept = Kept::of(&url).await;
+    let kept = Kept::from_url(&url).await;
     schedules.note(&done, UnixMs(2_000)).await.unwrap();
     schedules.pause(&held).await.unwrap();
     kept.restart().await;

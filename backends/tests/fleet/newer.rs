@@ -19,7 +19,7 @@ async fn a_message_that_only_newer_workers_read_comes_back_as_it_was_until_one_t
     let (vhost, engine) = engine(QueueType::Quorum, LONG).await;
     let headers = json!({"v": FORMAT + 1, "crawl": "c", "lane": "bulk", "colour": {"hue": 7}});
     let properties = json!({
-        "message_id": Fingerprint::of(URL).to_string(), "headers": headers, "type": "new", "delivery_mode": 2,
+        "message_id": Fingerprint::from_text(URL).to_string(), "headers": headers, "type": "new", "delivery_mode": 2,
     });
     vhost.publish("url_queue_ttl", URL, &properties.to_string()).await;
     let mut consumer = engine.queue.consume(10, 10).await.unwrap();
@@ -42,7 +42,7 @@ async fn what_a_broker_acts_on_is_not_passed_on() {
     let (vhost, engine) = engine(QueueType::Quorum, LONG).await;
     let headers = json!({"v": FORMAT + 1, "x-death": [1], "CC": ["failed_urls"], "BCC": ["failed_urls"]});
     let properties = json!({
-        "message_id": Fingerprint::of(URL).to_string(), "headers": headers, "reply_to": "amq.rabbitmq.reply-to.x",
+        "message_id": Fingerprint::from_text(URL).to_string(), "headers": headers, "reply_to": "amq.rabbitmq.reply-to.x",
         "user_id": "guest",
     });
     vhost.publish("url_queue_ttl", URL, &properties.to_string()).await;

@@ -207,8 +207,8 @@ async fn beside_queues_of_others_tasks_are_taken_from_a_queue_of_their_own() {
     }
     let passive = Queues { topology: Topology::Passive, ..Queues::default() };
     let queue = connect(&vhost, &passive).await.unwrap();
-    let task = Task::new(&SpiderName::default(), NewTask::of("a".parse().unwrap()));
-    let message = Message::of(task.into(), CrawlRef::adhoc(), Lane::Task);
+    let task = Task::new(&SpiderName::default(), NewTask::from_recipe("a".parse().unwrap()));
+    let message = Message::new(task.into(), CrawlRef::adhoc(), Lane::Task);
     queue.publish(std::slice::from_ref(&message)).await.unwrap();
     let mut consumer = queue.consume(8, 8).await.unwrap();
     assert_eq!(next(&mut *consumer).await.0, message);

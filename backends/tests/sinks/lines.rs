@@ -400,7 +400,7 @@ async fn a_full_disk_is_an_error_that_names_the_file_leaves_nothing_half_and_end
 /// A page whose item does not compress well.
 fn noise(number: usize) -> Vec<Page> {
     let text: String = (0..200u64)
-        .map(|n| trawl_common::web::url::Fingerprint::of(&format!("{number}/{n}")).to_string())
+        .map(|n| trawl_common::web::url::Fingerprint::from_text(&format!("{number}/{n}")).to_string())
         .collect();
     vec![super::page(number, serde_json::json!({ "text": text }))]
 }

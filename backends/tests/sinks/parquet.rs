@@ -200,7 +200,7 @@ async fn what_fits_no_column_is_kept_as_json_in_a_column_of_its_own() {
 async fn a_disk_that_is_too_full_for_the_file_keeps_the_spool_and_says_so() {
     let disk = Disk::mount(192).unwrap();
     let sink = open(&settings(disk.path(), ByteSize::gb(1)));
-    let noise = (0..4000).map(|n| trawl_common::web::url::Fingerprint::of(&n.to_string()).to_string());
+    let noise = (0..4000).map(|n| trawl_common::web::url::Fingerprint::from_text(&n.to_string()).to_string());
     let large = page(0, json!({ "text": noise.collect::<String>() }));
     sink.put(std::slice::from_ref(&large)).await.unwrap();
     let error = sink.close().await.unwrap_err();

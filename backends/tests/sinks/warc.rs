@@ -282,7 +282,7 @@ async fn a_full_disk_is_an_error_that_names_the_folder_and_nothing_is_half_there
     let sink = open(&settings(&folder));
     let mut large = captured(0);
     // A body that compresses badly.
-    let noise = (0..2000).map(|n| trawl_common::web::url::Fingerprint::of(&n.to_string()).to_string());
+    let noise = (0..2000).map(|n| trawl_common::web::url::Fingerprint::from_text(&n.to_string()).to_string());
     large.exchange.as_mut().unwrap().1.body = noise.collect::<String>().into();
     let mut stored = 0;
     let error = loop {

@@ -239,7 +239,7 @@ impl<'a> Fleet<'a> {
         let request = SlotRequest {
             pace: self.pace,
             held: url.slot,
-            standing: Standing::of(url.turn.map(|(turn, _)| turn)),
+            standing: Standing::new(url.turn.map(|(turn, _)| turn)),
             deadline,
             token: url.number.into(),
             // Long enough: its worker extends it as needed.

@@ -81,11 +81,11 @@ pub enum InvalidJob {
 impl NewJob {
     /// Creates a job that runs `spider` of the default project as its file says.
     pub fn new(id: CrawlId, spider: SpiderName) -> Self {
-        Self::of(id, spider.into())
+        Self::from_id(id, spider.into())
     }
 
     /// Creates a job that runs a spider of a project as its file says.
-    pub fn of(id: CrawlId, SpiderRef { project, spider }: SpiderRef) -> Self {
+    pub fn from_id(id: CrawlId, SpiderRef { project, spider }: SpiderRef) -> Self {
         let (urls, sources, arguments, settings) = Default::default();
         let (version, is_scheduled, priority, idempotency_key, ignored) = Default::default();
         Self {
@@ -107,7 +107,7 @@ impl NewJob {
     /// Creates the job of a spider for an instant of its schedule: the same, whichever worker submits it.
     pub fn scheduled(spider: &SpiderRef, instant: UnixMs) -> Self {
         let key = format!("{}{instant}", schedule_prefix(spider));
-        let new = Self::of(CrawlId::of_schedule(spider, instant), spider.clone());
+        let new = Self::from_id(CrawlId::of_schedule(spider, instant), spider.clone());
         Self { idempotency_key: key.parse().ok(), is_scheduled: true, ..new }
     }
 
@@ -193,7 +193,7 @@ mod tests {
         let long = Entry::from(long);
         assert!(matches!(NewJob { urls: vec![long; 132], ..job("one") }.check(), Err(InvalidJob::Bytes(_))));
         let arguments =
-            |count| NewJob { arguments: Arguments::of((0..count).map(argument)).unwrap(), ..job("one") };
+            |count| NewJob { arguments: Arguments::new((0..count).map(argument)).unwrap(), ..job("one") };
         assert_eq!(arguments(100).check(), Ok(()));
         assert_eq!(arguments(101).check(), Err(InvalidJob::Arguments(101)));
     }

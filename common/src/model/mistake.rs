@@ -32,7 +32,7 @@ const BLOCK: usize = 1024;
 
 impl<'a> Places<'a> {
     /// Indexes the places of `text`.
-    pub fn of(text: &'a str) -> Self {
+    pub fn from_text(text: &'a str) -> Self {
         let ends = memchr::memchr_iter(b'\n', text.as_bytes()).map(|end| end + 1);
         let blocks = text.as_bytes().chunks(BLOCK).scan(0, |count, block| {
             let before = *count;
@@ -115,7 +115,7 @@ mod tests {
     fn a_column_counts_the_characters_of_its_line_wherever_blocks_end() {
         let line = "aä€😀".repeat(BLOCK / 5);
         for text in [format!("{line}\n{line}\n"), "a".repeat(2 * BLOCK), "ä".repeat(BLOCK), String::new()] {
-            let places = Places::of(&text);
+            let places = Places::from_text(&text);
             for at in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
                 let before = &text[..at];
                 let begin = before.rfind('\n').map_or(0, |end| end + 1);

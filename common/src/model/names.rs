@@ -124,7 +124,7 @@ impl CrawlId {
     /// Returns the id of the crawl that a spider's schedule starts at an instant, the same in every worker: like
     /// one that is [generated](CrawlId::generate), with a longer suffix.
     pub fn of_schedule(spider: &SpiderRef, instant: UnixMs) -> Self {
-        Self::at(instant, &format!("{:016x}", Fingerprint::of(&format!("{spider} {instant}")).short()))
+        Self::at(instant, &format!("{:016x}", Fingerprint::from_text(&format!("{spider} {instant}")).short()))
     }
 
     fn at(instant: UnixMs, suffix: &str) -> Self {

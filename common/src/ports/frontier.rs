@@ -42,7 +42,7 @@ pub trait Frontier: Send + Sync {
     ///
     /// The default is `start`, for engines whose claims take the most urgent of all waiting tasks.
     async fn start_task(&self, task: &Claimed) -> Result<Option<Start>, Fatal> {
-        let starts = self.start(&[Claim::of(&task.message)]).await?;
+        let starts = self.start(&[Claim::new(&task.message)]).await?;
         Ok(Some(one_each(starts, 1, "starts").map_err(Fatal)?.remove(0)))
     }
 
@@ -146,7 +146,7 @@ pub struct Completion {
 
 impl Completion {
     /// Creates an end without any results.
-    pub fn of(finish: Finish) -> Self {
+    pub fn new(finish: Finish) -> Self {
         Self { finish, dead_letter: None, links: Vec::new(), elsewhere: Vec::new(), memory: None }
     }
 

@@ -31,7 +31,7 @@ pub struct Page {
 
 impl Page {
     /// Returns the output of this message: these items, and no response.
-    pub fn of(message: &Message, items: Vec<Item>) -> Self {
+    pub fn new(message: &Message, items: Vec<Item>) -> Self {
         Self {
             key: message.key(),
             crawl: message.crawl.clone(),

@@ -26,7 +26,7 @@ pub struct Claim {
 
 impl Claim {
     /// Returns the claim of a message's record.
-    pub fn of(message: &Message) -> Self {
+    pub fn new(message: &Message) -> Self {
         Self { crawl: message.crawl.clone(), key: message.key() }
     }
 }
@@ -51,22 +51,22 @@ pub struct NewWork {
 impl NewWork {
     /// Creates the work of a URL at the start of a crawl.
     pub fn seed(url: CanonicalUrl, lane: Lane) -> Self {
-        Self::of(Work::Url(url), lane)
+        Self::new(Work::Url(url), lane)
     }
 
     /// Creates the work of a task at the start of a crawl.
     pub fn task(task: Task) -> Self {
-        Self::of(task.into(), Lane::Task)
+        Self::new(task.into(), Lane::Task)
     }
 
     /// Creates the work of a URL or a task at the start of a crawl. Tasks have their own lane, whatever `lane` says.
-    pub fn of(work: Work, lane: Lane) -> Self {
+    pub fn new(work: Work, lane: Lane) -> Self {
         Self { lane: lane.of(&work), work, written: None, deadline: None, depth: 0, referrer: None }
     }
 
     /// Returns the message that wakes a worker for it.
     pub fn message(&self, crawl: &CrawlRef) -> Message {
-        let seed = Message::of(self.work.clone(), crawl.clone(), self.lane);
+        let seed = Message::new(self.work.clone(), crawl.clone(), self.lane);
         Message {
             deadline: self.deadline,
             depth: self.depth,
@@ -104,7 +104,7 @@ pub struct Terms {
 
 impl Terms {
     /// Returns the terms of a spider's crawls.
-    pub fn of(spider: &Spider) -> Self {
+    pub fn new(spider: &Spider) -> Self {
         Self {
             recrawl: spider.recrawl(),
             max_pages: spider.max_pages,

@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_hash_stands_for_a_token_and_shows_nowhere_either() {
-        let hash = super::SecretHash::of("correct horse battery staple").unwrap();
+        let hash = super::SecretHash::from_secret("correct horse battery staple").unwrap();
         let api = settings(&[("TRAWL__API__VIEWERS__ANNA", hash.as_str())]).unwrap().api;
         assert!(
             matches!(api.viewers.values().next().unwrap().proof(), super::Proof::Hash(kept) if *kept == hash)

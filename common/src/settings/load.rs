@@ -91,7 +91,7 @@ impl Source {
 
     fn merge(&self, text: &str) -> Result<Settings, Vec<Mistake>> {
         let usual = toml::to_string(&self.usual).map_err(|error| vec![Mistake::nowhere(error)])?;
-        let (variables, unreadable) = Variables::of(&self.env);
+        let (variables, unreadable) = Variables::new(&self.env);
         let given = self.given(&variables);
         let mut layers = Layers::new(&usual)?;
         layers.file(text);
@@ -103,7 +103,7 @@ impl Source {
         }
         let mut settings = layered(&self.usual, texts).map_err(|error| vec![Mistake::nowhere(error)])?;
         let short_names = variables.set_servers(&mut settings)?;
-        let places = Places::of(text);
+        let places = Places::from_text(text);
         let mistakes = check(&settings).into_iter().map(|(key, why)| {
             let by_short_name = short_names.iter().find(|(other, _)| *other == key).map(|(_, name)| *name);
             let by_given = given.iter().rfind(|given| given.key() == key).map(|given| given.name.as_str());
@@ -152,7 +152,7 @@ impl<'a> Layers<'a> {
 
     /// Collects every mistake in the file: each is removed, and the rest is checked again.
     fn file(&mut self, text: &'a str) {
-        let places = Places::of(text);
+        let places = Places::from_text(text);
         let mut layer = match DeTable::parse(text) {
             Ok(layer) => layer.into_inner(),
             Err(error) => {

@@ -33,7 +33,7 @@ pub struct WeakSecret;
 
 impl SecretHash {
     /// Hashes a secret, without the white space around it. It takes some 20 ms and 19 MiB.
-    pub fn of(secret: &str) -> Result<Self, WeakSecret> {
+    pub fn from_secret(secret: &str) -> Result<Self, WeakSecret> {
         let secret = secret.trim();
         if !(LEAST..=MOST).contains(&secret.chars().count()) {
             return Err(WeakSecret);
@@ -81,18 +81,18 @@ mod tests {
 
     #[test]
     fn a_hash_is_of_its_secret_alone_and_another_each_time() {
-        let hash = SecretHash::of(&format!("{SECRET}\n")).unwrap();
+        let hash = SecretHash::from_secret(&format!("{SECRET}\n")).unwrap();
         assert!(hash.is_of(SECRET) && hash.is_of(&format!(" {SECRET} ")));
         assert!(!hash.is_of("correct horse battery stable") && !hash.is_of("") && !hash.is_of(hash.as_str()));
         assert!(!hash.as_str().contains("horse"));
-        assert_ne!(SecretHash::of(SECRET).unwrap().as_str(), hash.as_str());
+        assert_ne!(SecretHash::from_secret(SECRET).unwrap().as_str(), hash.as_str());
         assert!(SecretHash::read(hash.as_str()).unwrap() == hash);
     }
 
     #[test]
     fn what_could_be_guessed_is_not_hashed() {
         for weak in ["", "   ", "hunter2", "fourteen chars", &"x".repeat(MOST + 1)] {
-            assert!(SecretHash::of(weak) == Err(WeakSecret), "{weak}");
+            assert!(SecretHash::from_secret(weak) == Err(WeakSecret), "{weak}");
         }
     }
 

@@ -34,7 +34,7 @@ struct Variable {
 
 impl Variables {
     /// Returns the settings in an environment, and the mistakes in them.
-    pub(super) fn of(env: &[(String, String)]) -> (Self, Vec<Mistake>) {
+    pub(super) fn new(env: &[(String, String)]) -> (Self, Vec<Mistake>) {
         let (mut read, mut wrong) = (Vec::new(), Vec::new());
         for (name, value) in env {
             match Variable::read(name, value, env) {

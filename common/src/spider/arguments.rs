@@ -149,7 +149,7 @@ pub struct Arguments(BTreeMap<ArgumentName, ArgumentValue>);
 
 impl Arguments {
     /// Collects arguments. Fails if one is there twice.
-    pub fn of(all: impl IntoIterator<Item = Argument>) -> Result<Self, InvalidArgument> {
+    pub fn new(all: impl IntoIterator<Item = Argument>) -> Result<Self, InvalidArgument> {
         let mut arguments = BTreeMap::new();
         for Argument { name, value } in all {
             if arguments.insert(name.clone(), value).is_some() {
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn an_argument_may_be_given_once() {
-        let of = |texts: &[&str]| Arguments::of(texts.iter().map(|text| argument(text).unwrap()));
+        let of = |texts: &[&str]| Arguments::new(texts.iter().map(|text| argument(text).unwrap()));
         assert_eq!(of(&["a=1", "b=2"]).unwrap().get("b").unwrap().as_str(), "2");
         assert_eq!(of(&["a=1", "a=1"]).unwrap_err().to_string(), "the argument `a` is given twice");
     }

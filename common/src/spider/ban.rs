@@ -43,7 +43,7 @@ pub struct Bans {
 
 impl Bans {
     /// Compiles `[ban]`. Fails with the invalid patterns.
-    pub fn of(ban: &Ban) -> Result<Self, Vec<Mistake>> {
+    pub fn new(ban: &Ban) -> Result<Self, Vec<Mistake>> {
         let Ban { status, redirect, text, then } = ban;
         match (pattern::all("ban.redirect", redirect), pattern::all("ban.text", text)) {
             (Ok(redirect), Ok(text)) => Ok(Self { status: status.clone(), redirect, text, then: *then }),
@@ -89,7 +89,7 @@ mod tests {
     use crate::web::headers::Headers;
 
     fn bans(ban: Ban) -> Bans {
-        Bans::of(&ban).unwrap()
+        Bans::new(&ban).unwrap()
     }
 
     fn patterns(list: &[&str]) -> Vec<Sited<String>> {

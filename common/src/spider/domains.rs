@@ -11,7 +11,7 @@ pub(super) struct Domains<'a> {
 }
 
 impl<'a> Domains<'a> {
-    pub(super) fn of(domains: &'a [String]) -> Self {
+    pub(super) fn new(domains: &'a [String]) -> Self {
         Self { all: domains.iter().map(String::as_str).collect(), is_any: allow_any(domains) }
     }
 
@@ -45,7 +45,7 @@ mod tests {
             {
                 let url: crate::web::url::CanonicalUrl = format!("http://{host}/").parse().unwrap();
                 let host = url.host();
-                assert_eq!(Domains::of(&domains).allow(&host.to_string()), allow(&domains, &host), "{host}");
+                assert_eq!(Domains::new(&domains).allow(&host.to_string()), allow(&domains, &host), "{host}");
             }
         }
     }

@@ -15,8 +15,8 @@ pub struct FileHash(u64);
 
 impl FileHash {
     /// Returns the hash of this text.
-    pub fn of(text: &str) -> Self {
-        Self(Fingerprint::of(text).short() as u64)
+    pub fn from_text(text: &str) -> Self {
+        Self(Fingerprint::from_text(text).short() as u64)
     }
 }
 
@@ -48,9 +48,9 @@ mod tests {
 
     #[test]
     fn a_hash_is_read_as_it_is_written() {
-        let hash = FileHash::of("max_pages = 7");
+        let hash = FileHash::from_text("max_pages = 7");
         assert_eq!(hash.to_string().parse(), Ok(hash));
-        assert_ne!(FileHash::of("max_pages = 8"), hash);
+        assert_ne!(FileHash::from_text("max_pages = 8"), hash);
         for bad in ["", "+123456789abcdef", "0123456789abcdef0", "0123456789abcdeg"] {
             assert_eq!(bad.parse::<FileHash>(), Err(InvalidFileHash), "{bad}");
         }

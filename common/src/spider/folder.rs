@@ -85,7 +85,7 @@ impl fmt::Display for Listing<'_> {
 
 impl Folder {
     /// Creates the folder that the settings name.
-    pub fn of(settings: &Settings) -> Self {
+    pub fn new(settings: &Settings) -> Self {
         let (named, called, overrides, arguments) = Default::default();
         Self {
             path: settings.spiders_dir.clone(),
@@ -246,7 +246,7 @@ impl Folder {
             Some(text) => {
                 let ready = ready(file::read(usual, text, self.origin(name, text), &environment));
                 let spider = ready.map_err(|mistakes| self.mistaken(name, text, mistakes))?;
-                Spider { file: Some(FileHash::of(text)), ..spider }
+                Spider { file: Some(FileHash::from_text(text)), ..spider }
             }
         };
         Ok(self.overrides.apply(spider))
@@ -309,7 +309,7 @@ mod tests {
     use crate::politeness::rate::Rate;
 
     fn folder(path: &Path) -> Folder {
-        Folder::of(&Settings { spiders_dir: path.to_owned(), ..Settings::default() })
+        Folder::new(&Settings { spiders_dir: path.to_owned(), ..Settings::default() })
     }
 
     fn load(folder: &Folder, name: &str) -> Result<Spider, Unusable> {

@@ -18,7 +18,7 @@ pub struct Home {
 
 impl Home {
     /// Creates the home of a spider with this `[start]` and these `allowed_domains`.
-    pub(super) fn of(start: &Start, allowed_domains: &[String]) -> Self {
+    pub(super) fn new(start: &Start, allowed_domains: &[String]) -> Self {
         let Start { sitemaps, urls, robots, requests, tasks: _ } = start;
         let requests = requests.iter().map(|request| &request.url);
         let start = [sitemaps, urls, robots].into_iter().flatten().chain(requests);

@@ -67,11 +67,11 @@ pub fn item_id(spider: &SpiderName, key: &str, rule: Option<&str>, number: usize
         (None, 0) => String::new(),
         (rule, number) => format!("\n{}\n{number}", rule.unwrap_or_default()),
     };
-    Fingerprint::of(&format!("{spider}\n{key}{which}")).to_string()
+    Fingerprint::from_text(&format!("{spider}\n{key}{which}")).to_string()
 }
 
 /// Returns the id of an item of a task: the same at each attempt, in whatever order its program yields its items.
 /// `fields` are the item's as JSON, and `equals` counts the items before it with the same fields.
 pub fn task_item_id(spider: &SpiderName, key: &str, fields: &str, equals: usize) -> String {
-    Fingerprint::of(&format!("{spider}\n{key}\n{equals}\n{fields}")).to_string()
+    Fingerprint::from_text(&format!("{spider}\n{key}\n{equals}\n{fields}")).to_string()
 }

@@ -19,7 +19,7 @@ pub struct ItemCounts {
 
 impl ItemCounts {
     /// Counts these items of a spider, and as many in a file, which have no kind.
-    pub fn of(spider: &Spider, items: &[Item], in_file: u64) -> Self {
+    pub fn new(spider: &Spider, items: &[Item], in_file: u64) -> Self {
         let mut counts = Self::default();
         for item in items {
             *counts.by_kind.entry(item.item.clone().unwrap_or_default()).or_default() += 1;
@@ -35,9 +35,9 @@ impl ItemCounts {
         counts
     }
 
-    /// Counts the items of a page, as [`ItemCounts::of`] does.
+    /// Counts the items of a page, as [`ItemCounts::new`] does.
     pub fn of_page(spider: &Spider, items: &[Item], in_file: u64) -> Self {
-        let counts = Self::of(spider, items, in_file);
+        let counts = Self::new(spider, items, in_file);
         let extracts = spider.items.iter().any(|rule| !rule.fields.is_empty());
         Self { is_without: extracts && counts.by_kind.is_empty(), ..counts }
     }

@@ -25,10 +25,10 @@ impl ItemRule {
         let links = items.links.then_some(PageField::Links);
         let defaults = PageField::DEFAULTS.into_iter().chain(links);
         let mut fields: Vec<(String, Field)> =
-            defaults.map(|field| (field.as_str().to_owned(), Field::of(FieldSource::Page(field)))).collect();
+            defaults.map(|field| (field.as_str().to_owned(), Field::new(FieldSource::Page(field)))).collect();
         for (name, selector) in &items.fields {
             fields.retain(|(other, _)| other != name);
-            fields.push((name.clone(), Field::of(FieldSource::Css(Sited::nowhere(selector.clone())))));
+            fields.push((name.clone(), Field::new(FieldSource::Css(Sited::nowhere(selector.clone())))));
         }
         Self { name: None, each: None, fields }
     }
@@ -66,7 +66,7 @@ pub struct Field {
 
 impl Field {
     /// Creates a field with default settings: one text, unless the page's own fields are of another type.
-    pub fn of(from: FieldSource) -> Self {
+    pub fn new(from: FieldSource) -> Self {
         let (kind, list) = match &from {
             FieldSource::Page(field) => (field.kind(), *field == PageField::Links),
             _ => (Kind::default(), false),

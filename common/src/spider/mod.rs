@@ -151,6 +151,6 @@ impl Spider {
 
     /// Returns the hosts to which the header fields and cookies of `[request]` may be sent.
     pub fn home(&self) -> Home {
-        Home::of(&self.start, &self.allowed_domains)
+        Home::new(&self.start, &self.allowed_domains)
     }
 }

@@ -100,7 +100,7 @@ pub fn fingerprint(items: &[Item]) -> Fingerprint {
     let mut contents: serde_json::Value = contents.collect();
     // Maps are sorted already, unless some dependency makes them keep their order.
     contents.sort_all_objects();
-    Fingerprint::of(&contents.to_string())
+    Fingerprint::from_text(&contents.to_string())
 }
 
 /// The number of items of each kind on a page, by the names of the kinds.
@@ -110,7 +110,7 @@ pub struct Tally(Vec<(Option<String>, u16)>);
 
 impl Tally {
     /// Counts the items under the page's own URL: others stand for a page that this one named as canonical.
-    pub fn of(url: &CanonicalUrl, items: &[Item]) -> Self {
+    pub fn new(url: &CanonicalUrl, items: &[Item]) -> Self {
         let mut kinds: Vec<(Option<String>, u16)> = Vec::new();
         for item in items.iter().filter(|item| item.url == url.as_str()) {
             match kinds.iter_mut().find(|(kind, _)| *kind == item.item) {
@@ -176,7 +176,7 @@ impl Validators {
     }
 
     /// Returns the validators of a response.
-    pub fn of(headers: &Headers) -> Self {
+    pub fn from_headers(headers: &Headers) -> Self {
         Self::new(headers.get("etag"), headers.get("last-modified"))
     }
 
@@ -221,7 +221,7 @@ mod tests {
     }
 
     fn visited(content: &str, change: Change, fetched_at: u64) -> Visited {
-        let content = Fingerprint::of(content);
+        let content = Fingerprint::from_text(content);
         Visited {
             fetched_at: UnixMs(fetched_at),
             validators: Validators::default(),
@@ -240,7 +240,7 @@ mod tests {
             item(None, json!({})),
         ];
         let written = r#"[["book",{"price":1.5,"tags":[1,null],"title":"ü"}],[null,{}]]"#;
-        assert_eq!(fingerprint(&items), Fingerprint::of(written));
+        assert_eq!(fingerprint(&items), Fingerprint::from_text(written));
     }
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_page_is_new_then_unchanged_or_changed() {
         let last = visited("a", Change::New, 10);
-        let (same, other, start) = (Fingerprint::of("a"), Fingerprint::of("b"), UnixMs(11));
+        let (same, other, start) = (Fingerprint::from_text("a"), Fingerprint::from_text("b"), UnixMs(11));
         assert_eq!(change(None, same, start), Change::New);
         assert_eq!(change(Some(&last), same, start), Change::Unchanged);
         assert_eq!(change(Some(&last), other, start), Change::Changed);
@@ -267,12 +267,12 @@ mod tests {
         let start = UnixMs(10);
         for before in [Change::New, Change::Changed, Change::Unchanged] {
             let last = visited("a", before, 10);
-            assert_eq!(change(Some(&last), Fingerprint::of("a"), start), before);
+            assert_eq!(change(Some(&last), Fingerprint::from_text("a"), start), before);
         }
         let new = visited("a", Change::New, 10);
-        assert_eq!(change(Some(&new), Fingerprint::of("b"), start), Change::New);
+        assert_eq!(change(Some(&new), Fingerprint::from_text("b"), start), Change::New);
         let unchanged = visited("a", Change::Unchanged, 10);
-        assert_eq!(change(Some(&unchanged), Fingerprint::of("b"), start), Change::Changed);
+        assert_eq!(change(Some(&unchanged), Fingerprint::from_text("b"), start), Change::Changed);
     }
 
     #[test]
@@ -286,7 +286,7 @@ mod tests {
             assert!(Validators::new(Some(absurd), Some(absurd)).is_empty(), "{absurd:?}");
         }
         let headers = Headers::from_iter([("etag", "\"a\""), ("last-modified", "yesterday")]);
-        assert_eq!(Validators::of(&headers), Validators::new(Some("\"a\""), Some("yesterday")));
+        assert_eq!(Validators::from_headers(&headers), Validators::new(Some("\"a\""), Some("yesterday")));
     }
 
     proptest! {

@@ -40,10 +40,10 @@ impl Scope {
     /// Compiles the scope of a spider. Fails with the invalid patterns. If a program reads the pages and the
     /// spider sets no rules, every link that the program names is followed within the spider's domains, at any
     /// depth.
-    pub fn of(spider: &Spider) -> Result<Self, Vec<Mistake>> {
+    pub fn new(spider: &Spider) -> Result<Self, Vec<Mistake>> {
         let all = Follow { depth: u16::MAX, max_repeats: u8::MAX, ..Follow::default() };
         let named = || spider.page_handler().map(|_| all);
-        let bounds = spider.follow.clone().or_else(named).as_ref().map(Bounds::of).transpose()?;
+        let bounds = spider.follow.clone().or_else(named).as_ref().map(Bounds::new).transpose()?;
         let domains = spider.allowed_domains.iter().map(|domain| domain.to_ascii_lowercase()).collect();
         Ok(Self { domains, follow: bounds })
     }
@@ -68,7 +68,7 @@ impl Scope {
 }
 
 impl Bounds {
-    fn of(follow: &Follow) -> Result<Self, Vec<Mistake>> {
+    fn new(follow: &Follow) -> Result<Self, Vec<Mistake>> {
         let include = pattern::all("follow.include", &follow.include);
         let exclude = pattern::all("follow.exclude", &follow.exclude);
         match (include, exclude) {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     fn follows(spider: &Spider, page: &str, link: &str) -> bool {
-        Scope::of(spider).unwrap().follows(&url(page), &url(link), 1)
+        Scope::new(spider).unwrap().follows(&url(page), &url(link), 1)
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
         assert!(follows(&spider, "http://example.com/", "https://www.example.com/a"));
         assert!(follows(&spider, "http://www.example.com:8080/", "http://example.com/"));
         assert!(!follows(&spider, "http://example.com/", "http://blog.example.com/"));
-        assert!(Scope::of(&spider).unwrap().takes(&url("http://anywhere.example/")));
+        assert!(Scope::new(&spider).unwrap().takes(&url("http://anywhere.example/")));
     }
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn depth_and_repetition_are_bounded() {
         let spider = spider(&[], Follow { depth: 2, max_repeats: 2, ..Follow::default() });
-        let scope = Scope::of(&spider).unwrap();
+        let scope = Scope::new(&spider).unwrap();
         let link = |path: &str, depth| {
             scope.verdict(&url("http://a.example/"), &url(&format!("http://a.example{path}")), depth)
         };
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn what_is_not_wanted_is_beyond_no_limit() {
         let exclude = vec![Sited::nowhere("/x")];
-        let scope = Scope::of(&spider(&[], Follow { exclude, depth: 0, ..Follow::default() })).unwrap();
+        let scope = Scope::new(&spider(&[], Follow { exclude, depth: 0, ..Follow::default() })).unwrap();
         let link = |text: &str| scope.verdict(&url("http://a.example/"), &url(text), 1);
         assert_eq!(link("http://a.example/x"), LinkVerdict::Unwanted);
         assert_eq!(link("http://b.example/y"), LinkVerdict::Elsewhere);
@@ -198,7 +198,7 @@ mod tests {
             exclude: vec![bad("[z-a]")],
             ..Follow::default()
         };
-        let mistakes = Scope::of(&spider(&[], follow)).unwrap_err();
+        let mistakes = Scope::new(&spider(&[], follow)).unwrap_err();
         let message: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         assert_eq!(mistakes.len(), 2, "{message:?}");
         assert!(

@@ -26,6 +26,6 @@ impl SpiderText {
 
 impl From<String> for SpiderText {
     fn from(text: String) -> Self {
-        Self { hash: FileHash::of(&text), text: text.into() }
+        Self { hash: FileHash::from_text(&text), text: text.into() }
     }
 }

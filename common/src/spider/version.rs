@@ -81,7 +81,7 @@ pub enum InvalidFiles {
 
 impl SpiderFiles {
     /// Checks the number and size of the files.
-    pub fn of(files: BTreeMap<SpiderName, String>) -> Result<Self, InvalidFiles> {
+    pub fn new(files: BTreeMap<SpiderName, String>) -> Result<Self, InvalidFiles> {
         match (files.len(), files.values().map(String::len).sum()) {
             (0, _) => Err(InvalidFiles::None),
             (count, _) if count > MAX_SPIDERS => Err(InvalidFiles::Spiders(count)),
@@ -114,7 +114,7 @@ mod tests {
     fn a_version_without_spiders_or_with_too_much_is_refused() {
         let files = |count: usize, text: &str| {
             let name = |number| format!("s{number}").parse().unwrap();
-            SpiderFiles::of((0..count).map(|number| (name(number), text.to_owned())).collect())
+            SpiderFiles::new((0..count).map(|number| (name(number), text.to_owned())).collect())
         };
         assert_eq!(files(0, ""), Err(InvalidFiles::None));
         assert_eq!(files(1_001, ""), Err(InvalidFiles::Spiders(1_001)));

@@ -94,7 +94,7 @@ pub(crate) async fn ask(
         let SpiderText { text, .. } = console.ask(&visitor, call).await?;
         draft.text = Some(text);
     }
-    html(&DeployPage::of(&visitor, draft))
+    html(&DeployPage::new(&visitor, draft))
 }
 
 pub(crate) async fn deploy(
@@ -104,7 +104,7 @@ pub(crate) async fn deploy(
 ) -> Answer {
     let field = |name| uploaded.field(name).map(str::to_owned);
     let (project, version, spider) = (field("project"), field("version"), field("spider"));
-    let mut shown = DeployPage::of(&visitor, Draft { project, version, spider, text: field("text") });
+    let mut shown = DeployPage::new(&visitor, Draft { project, version, spider, text: field("text") });
     let is_trusted_alone = uploaded.field("alone").is_some();
     let is_to_check = uploaded.field("do") == Some("check");
     match shown.take_in(&console, &visitor, uploaded.file).await {
@@ -126,7 +126,7 @@ pub(crate) async fn deploy(
 }
 
 impl DeployPage {
-    fn of(visitor: &Visitor, draft: Draft) -> Self {
+    fn new(visitor: &Visitor, draft: Draft) -> Self {
         let page = Page::new("Deploy spiders", Here::Spiders, visitor);
         Self { page, draft, checked: None, others: Vec::new(), wrong: None }
     }

@@ -188,7 +188,7 @@ pub(crate) async fn ask(
     Asked(About { spider, project }): Asked<About>,
 ) -> Answer {
     let draft = Draft { spider, project, ..Draft::default() };
-    html(&NewCrawlPage::of(&console, &visitor, draft).await?)
+    html(&NewCrawlPage::new(&console, &visitor, draft).await?)
 }
 
 pub(crate) async fn start(
@@ -197,14 +197,14 @@ pub(crate) async fn start(
     Posted(draft): Posted<Draft>,
 ) -> Answer {
     if draft.show.is_some() {
-        return html(&NewCrawlPage::of(&console, &visitor, draft).await?);
+        return html(&NewCrawlPage::new(&console, &visitor, draft).await?);
     }
     let refused = match try_start(&console, &visitor, &draft).await {
         Ok(Crawl { crawl, .. }) => return Ok(to(&format!("/crawls/{crawl}"))),
         Err(refused) => refused,
     };
     let (status, wrong, wrong_lines) = refused.shown(&[400, 413])?;
-    let shown = NewCrawlPage { wrong, wrong_lines, ..NewCrawlPage::of(&console, &visitor, draft).await? };
+    let shown = NewCrawlPage { wrong, wrong_lines, ..NewCrawlPage::new(&console, &visitor, draft).await? };
     Ok((status, html(&shown)?).into_response())
 }
 
@@ -215,7 +215,7 @@ async fn try_start(console: &Console, visitor: &Visitor, draft: &Draft) -> Resul
 }
 
 impl NewCrawlPage {
-    async fn of(console: &Console, visitor: &Visitor, mut draft: Draft) -> Result<Self, Failure> {
+    async fn new(console: &Console, visitor: &Visitor, mut draft: Draft) -> Result<Self, Failure> {
         let page = Page::new("New crawl", Here::Crawls, visitor);
         let Spiders { spiders } = console.ask(visitor, Call::get(&["spiders"])).await?;
         let spiders: BTreeSet<_> = spiders.into_iter().map(|spider| spider.spider).collect();

@@ -51,7 +51,7 @@ struct NewTasksPage {
 
 impl Draft {
     /// Reads the form. The text of a chosen file becomes the list.
-    fn of(uploaded: Uploaded) -> Result<Self, Failure> {
+    fn new(uploaded: Uploaded) -> Result<Self, Failure> {
         let field = |name| uploaded.field(name).map(str::to_owned);
         let [spider, priority, retries, crawl] = ["spider", "priority", "retries", "crawl"].map(field);
         // A recipe is kept as written, with surrounding white space.
@@ -71,8 +71,9 @@ impl Draft {
         match (&self.recipe, &self.list) {
             (Some(recipe), None) => {
                 let recipe = recipe.replace("\r\n", "\n").parse();
-                let task =
-                    NewTask::of(recipe.map_err(|error| Failure::malformed(format!("recipe: {error}")))?);
+                let task = NewTask::from_recipe(
+                    recipe.map_err(|error| Failure::malformed(format!("recipe: {error}")))?,
+                );
                 Ok(serde_json::to_vec(&task).map_err(Failure::malformed)?.into())
             }
             (None, Some(list)) => {
@@ -113,7 +114,7 @@ pub(crate) async fn ask(
 ) -> Answer {
     let draft = Draft { spider, ..Draft::default() };
     let own = CrawlId::generate(UnixMs::now()).to_string();
-    html(&NewTasksPage::of(&console, &visitor, draft, own).await?)
+    html(&NewTasksPage::new(&console, &visitor, draft, own).await?)
 }
 
 pub(crate) async fn submit(
@@ -122,14 +123,14 @@ pub(crate) async fn submit(
     uploaded: Uploaded,
 ) -> Answer {
     let own = uploaded.field("own").unwrap_or_default().to_owned();
-    let draft = Draft::of(uploaded)?;
+    let draft = Draft::new(uploaded)?;
     let refused = match send(&console, &visitor, &draft, &own).await {
         Ok(crawl) => return Ok(to(&format!("/crawls/{crawl}"))),
         Err(refused) => refused,
     };
     let (status, wrong, wrong_lines) = refused.shown(&[400, 404, 409, 413])?;
     let shown =
-        NewTasksPage { wrong, wrong_lines, ..NewTasksPage::of(&console, &visitor, draft, own).await? };
+        NewTasksPage { wrong, wrong_lines, ..NewTasksPage::new(&console, &visitor, draft, own).await? };
     Ok((status, html(&shown)?).into_response())
 }
 
@@ -159,7 +160,7 @@ async fn is_known(console: &Console, visitor: &Visitor, crawl: &str) -> Result<b
 }
 
 impl NewTasksPage {
-    async fn of(console: &Console, visitor: &Visitor, draft: Draft, own: String) -> Result<Self, Failure> {
+    async fn new(console: &Console, visitor: &Visitor, draft: Draft, own: String) -> Result<Self, Failure> {
         let Spiders { spiders } = console.ask(visitor, Call::get(&["spiders"])).await?;
         // The API accepts tasks only for spiders of this project.
         let here = spiders.into_iter().filter(|spider| spider.project == "default");

@@ -25,7 +25,7 @@ pub(crate) struct Line {
 
 impl Source {
     /// Splits a text with these mistakes into lines.
-    pub(crate) fn of(text: &str, mistakes: &[Mistake]) -> Self {
+    pub(crate) fn new(text: &str, mistakes: &[Mistake]) -> Self {
         let line = |(index, text): (usize, &str)| Line {
             // Invisible characters could make a text look like another.
             text: printable(text, LONGEST),

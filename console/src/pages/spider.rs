@@ -116,7 +116,7 @@ pub(crate) async fn show(
     Asked(OfVersion { version }): Asked<OfVersion>,
 ) -> Answer {
     let draft = Draft { version, ..Draft::default() };
-    html(&SpiderPage::of(&console, &visitor, name, draft).await?)
+    html(&SpiderPage::new(&console, &visitor, name, draft).await?)
 }
 
 /// The request to the API.
@@ -145,14 +145,14 @@ pub(crate) async fn attempt(
     let trial = console.ask(&visitor, Call::post(&["spiders", "try"]).body(&new)).await;
     match trial {
         Ok(trial) => {
-            let shown = SpiderPage::of(&console, &visitor, name, draft).await?;
+            let shown = SpiderPage::new(&console, &visitor, name, draft).await?;
             html(&SpiderPage { trial: Some(trial), ..shown })
         }
         // A failure of the host, of the form or of the moment: show the form again, so that the user can
         // retry.
         Err(failure) if matches!(failure.status, 400 | 409 | 503 | 504) => {
             let status = failure.status();
-            let shown = SpiderPage::of(&console, &visitor, name, draft).await?;
+            let shown = SpiderPage::new(&console, &visitor, name, draft).await?;
             Ok((status, html(&SpiderPage { wrong: Some(failure.detail.to_string()), ..shown })?)
                 .into_response())
         }
@@ -161,7 +161,7 @@ pub(crate) async fn attempt(
 }
 
 impl SpiderPage {
-    async fn of(
+    async fn new(
         console: &Console,
         visitor: &Visitor,
         (project, spider): (String, String),
@@ -176,7 +176,7 @@ impl SpiderPage {
         Ok(Self {
             page: Page::new(format!("Spider {spider}"), Here::Spiders, visitor),
             is_chosen: written(&draft.version).is_some(),
-            source: Source::of(&text, &checked.mistakes),
+            source: Source::new(&text, &checked.mistakes),
             spider: Spider { project, spider, version },
             checked,
             draft,

@@ -87,7 +87,7 @@ pub(crate) async fn show(
     let is_live = task.as_ref().is_some_and(|task| !task.has_failed());
     html(&TaskPage {
         page: Page::new("A task", Here::Tasks, &visitor).live(is_live),
-        recipe: task.as_ref().and_then(|task| task.recipe.as_deref()).map(Shown::of),
+        recipe: task.as_ref().and_then(|task| task.recipe.as_deref()).map(Shown::from_recipe),
         crawl: crawl.map(Text::from),
         has_more: next.is_some(),
         key,

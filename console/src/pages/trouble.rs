@@ -36,7 +36,7 @@ pub(crate) struct Trouble {
 }
 
 impl Trouble {
-    fn of(crawl: Crawl) -> Option<Self> {
+    fn new(crawl: Crawl) -> Option<Self> {
         let (is_over, is_failed) = (crawl.is_over(), has_failed(&crawl));
         // A crawl that has nothing left to do waits for a moment only.
         let waits = if crawl.pending.0 > 0 { crawl.waits } else { Vec::new() };
@@ -94,13 +94,13 @@ pub(crate) async fn find(
         is_open && (crawl.stalled || !crawl.notes.is_empty() || !console.samples.is_moving(&crawl.crawl))
     };
     for crawl in crawls.iter().filter(is_still).take(ASKED) {
-        troubles.extend(asked(console, visitor, &crawl.crawl).await?.and_then(Trouble::of));
+        troubles.extend(asked(console, visitor, &crawl.crawl).await?.and_then(Trouble::new));
     }
     let mut told = HashSet::new();
     for crawl in crawls.iter().filter(|crawl| crawl.is_over()) {
         let is_latest = told.insert(crawl.spider.as_str());
         if is_latest && (!crawl.notes.is_empty() || has_failed(crawl)) {
-            troubles.extend(asked(console, visitor, &crawl.crawl).await?.and_then(Trouble::of));
+            troubles.extend(asked(console, visitor, &crawl.crawl).await?.and_then(Trouble::new));
         }
         if troubles.len() > 2 * SHOWN {
             break;

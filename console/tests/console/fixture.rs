@@ -226,10 +226,10 @@ impl Worker {
                 attempts: 1,
                 ..Cause::new(Reason::Final, error, UnixMs::now())
             };
-            let mut finish = Finish::new(Claim::of(&message), Terminal::Failed);
-            finish.note = Some(DeadLetterEntry::of(cause.clone()));
+            let mut finish = Finish::new(Claim::new(&message), Terminal::Failed);
+            finish.note = Some(DeadLetterEntry::new(cause.clone()));
             finish.why = Some("http");
-            let ending = Completion { dead_letter: Some(cause), ..Completion::of(finish) };
+            let ending = Completion { dead_letter: Some(cause), ..Completion::new(finish) };
             Settlement { message, disposition: Disposition::Finish(Box::new(ending)) }
         };
         self.frontier.settle(claimed.into_iter().map(fail).collect()).await.unwrap();
@@ -239,7 +239,7 @@ impl Worker {
     pub(crate) async fn begin_task(&self) -> Claimed {
         let claimed =
             tokio::time::timeout(LIMIT, self.frontier.claim_tasks(1)).await.unwrap().unwrap().remove(0);
-        self.frontier.start(&[Claim::of(&claimed.message)]).await.unwrap();
+        self.frontier.start(&[Claim::new(&claimed.message)]).await.unwrap();
         let beat = Heartbeat {
             worker: self.name.clone(),
             version: "0",
@@ -385,7 +385,7 @@ fn one_page() -> TryPage {
                 body: TRIED.into(),
             };
             let extraction = ready.extractor.extract(&url, &response, &AtomicBool::new(false)).unwrap();
-            let page = Tried::of(&spider, &ready.scope, &url, response, extraction);
+            let page = Tried::new(&spider, &ready.scope, &url, response, extraction);
             let robots = Some(RobotsOutcome::Allowed);
             Ok(Attempt { robots, redirects: Vec::new(), status: Some(200), page: Ok(page) })
         })

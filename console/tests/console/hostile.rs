@@ -145,7 +145,7 @@ async fn no_answer_repeats_a_host_that_a_request_made_up() {
 #[tokio::test]
 async fn a_secret_that_the_settings_have_by_its_hash_alone_logs_in_and_guessing_it_is_slow() {
     let secret = "correct horse battery staple";
-    let token = SecretHash::of(secret).unwrap().as_str().to_owned().try_into().unwrap();
+    let token = SecretHash::from_secret(secret).unwrap().as_str().to_owned().try_into().unwrap();
     let operators = [("anna".parse().unwrap(), token)].into();
     let console = Fixture::guarded_by(settings::Api { operators, ..settings::Api::default() }).await;
     let attempt = async |token: &str| console.nobody().post_unproved("/log-in", &[("token", token)]).await;

@@ -25,7 +25,7 @@ async fn submit(person: &Person<'_>, list: &str) -> CrawlRef {
 }
 
 fn key(recipe: &str) -> TaskKey {
-    TaskKey::of(&"payments".parse().unwrap(), &NewTask::of(recipe.parse().unwrap()))
+    TaskKey::new(&"payments".parse().unwrap(), &NewTask::from_recipe(recipe.parse().unwrap()))
 }
 
 #[tokio::test]

@@ -91,7 +91,7 @@ async fn a_refused_start_is_an_error_and_an_outage_is_waited_for() {
     servers.deliver(A);
     let member = Member::join(&servers, |_| {});
     let claimed = member.claim().await;
-    let claims = [Claim::of(&claimed.message)];
+    let claims = [Claim::new(&claimed.message)];
     servers.fault(Fault::Refused("start"));
     assert!(member.frontier.start(&claims).await.is_err());
     servers.fault(Fault::Away("start"));

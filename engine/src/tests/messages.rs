@@ -57,7 +57,7 @@ async fn a_message_that_was_acknowledged_when_its_url_began_gets_a_successor_whe
     let early = |settings: &mut Settings| settings.queues.bulk.acks = Acks::Early;
     let member = Member::join(&servers, early);
     let claimed = member.claim().await;
-    assert_eq!(member.frontier.start(&[Claim::of(&claimed.message)]).await.unwrap(), [Start::Go]);
+    assert_eq!(member.frontier.start(&[Claim::new(&claimed.message)]).await.unwrap(), [Start::Go]);
     timeout(LIMIT, member.frontier.release()).await.unwrap().unwrap();
     let calls = servers.calls();
     assert_eq!(calls[..3], [format!("claim {A}"), format!("start {A}"), "ack 1".to_owned()]);

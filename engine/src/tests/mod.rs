@@ -77,7 +77,7 @@ impl Member {
 }
 
 fn ends(message: &Message, terminal: Terminal) -> Completion {
-    Completion::of(Finish::new(Claim::of(message), terminal))
+    Completion::new(Finish::new(Claim::new(message), terminal))
 }
 
 /// The end of a URL that becomes a dead letter.

@@ -88,8 +88,8 @@ impl Servers {
         state.tag += 1;
         let receipt = Receipt { session: 1, tag: state.tag };
         let crawl = CrawlRef::adhoc();
-        let task = Task::new(&crawl.spider, NewTask::of(recipe.parse().unwrap()));
-        let message = Message::of(task.into(), crawl, Lane::Task);
+        let task = Task::new(&crawl.spider, NewTask::from_recipe(recipe.parse().unwrap()));
+        let message = Message::new(task.into(), crawl, Lane::Task);
         let key = message.key();
         state.queue.push_back(Delivery { content: Content::Message(message), receipt });
         self.some_queued.notify_one();

@@ -14,9 +14,9 @@ use super::{B, LIMIT, Member, ends, links};
 
 /// The message of an urgent task.
 fn urgent(recipe: &str) -> Message {
-    let new = NewTask { priority: 1.0.try_into().unwrap(), ..NewTask::of(recipe.parse().unwrap()) };
+    let new = NewTask { priority: 1.0.try_into().unwrap(), ..NewTask::from_recipe(recipe.parse().unwrap()) };
     let crawl = CrawlRef::adhoc();
-    Message::of(Task::new(&crawl.spider, new).into(), crawl, Lane::Task)
+    Message::new(Task::new(&crawl.spider, new).into(), crawl, Lane::Task)
 }
 
 #[tokio::test(start_paused = true)]

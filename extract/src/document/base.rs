@@ -17,7 +17,7 @@ pub(crate) struct Base<'a> {
 
 impl<'a> Base<'a> {
     /// Returns the base of the page at `url`: its `<base>` element if that is usable, else `url` itself.
-    pub(crate) fn of(
+    pub(crate) fn new(
         base: Option<&str>,
         url: &CanonicalUrl,
         urls: &'a Urls,
@@ -102,7 +102,7 @@ mod tests {
 
     fn link(link: &str, encoding: &'static Encoding) -> String {
         let page = "http://a.example/dir/page".parse().unwrap();
-        Base::of(None, &page, &Urls::default(), encoding).link(link).unwrap().to_string()
+        Base::new(None, &page, &Urls::default(), encoding).link(link).unwrap().to_string()
     }
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
     fn a_link_is_asked_for_as_it_is_written() {
         let page = "http://a.example/dir/page".parse().unwrap();
         let urls = Urls::default();
-        let base = Base::of(None, &page, &urls, UTF_8);
+        let base = Base::new(None, &page, &urls, UTF_8);
         for (link, url, written) in [
             ("/%7Ejoe", "http://a.example/~joe", Some("http://a.example/%7Ejoe")),
             (
@@ -152,7 +152,7 @@ mod tests {
     fn the_base_of_a_page_is_itself_in_the_encoding_of_the_page() {
         let page = "http://a.example/dir/page".parse().unwrap();
         let urls = Urls::default();
-        let base = Base::of(Some("/b?é"), &page, &urls, WINDOWS_1252);
+        let base = Base::new(Some("/b?é"), &page, &urls, WINDOWS_1252);
         assert_eq!(base.link("").unwrap().as_str(), "http://a.example/b?%E9");
         assert_eq!(base.link("x?é").unwrap().as_str(), "http://a.example/x?%E9");
     }

@@ -15,14 +15,14 @@ const SAFE_DIGITS: usize = 18;
 /// error describes the problem.
 pub(crate) fn parse(text: &str) -> Result<Value, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let survey = Survey::of(text.as_bytes());
+    let survey = Survey::from_text(text.as_bytes());
     survey.check()?;
     match serde_json::from_str(text) {
         Ok(value) if !survey.has_long_number => Ok(value),
         strict => {
             let repaired = repair(text);
             // A quotation mark in a comment hides values from the first survey.
-            Survey::of(repaired.as_bytes()).check()?;
+            Survey::from_text(repaired.as_bytes()).check()?;
             match (serde_json::from_str(&repaired), strict) {
                 (Ok(value), _) | (Err(_), Ok(value)) => Ok(value),
                 (Err(_), Err(error)) => Err(format!("not JSON: {error}")),
@@ -40,7 +40,7 @@ struct Survey {
 }
 
 impl Survey {
-    fn of(text: &[u8]) -> Self {
+    fn from_text(text: &[u8]) -> Self {
         let mut survey = Self { most_values: 1, has_long_number: false };
         let (mut is_text, mut is_escaped, mut digits) = (false, false, 0);
         for byte in text {

@@ -204,7 +204,7 @@ mod tests {
     fn found(page: &str, name: &str) -> Value {
         let document = Html::parse_document(page);
         let (url, urls) = ("https://example.com/".parse().unwrap(), Urls::default());
-        let base = Base::of(None, &url, &urls, UTF_8);
+        let base = Base::new(None, &url, &urls, UTF_8);
         Microdata::default().items(document.root_element(), name, &base).unwrap().into()
     }
 

@@ -34,7 +34,7 @@ pub(crate) struct Planner {
 
 impl Planner {
     /// Creates the plan of a spider. Without `streams`, every selector needs the tree.
-    pub(crate) fn of(spider: &Spider, streams: bool) -> Self {
+    pub(crate) fn new(spider: &Spider, streams: bool) -> Self {
         let mut planner =
             Self { plan: Plan::default(), wanted: Wanted::default(), mistakes: Vec::new(), streams };
         planner.plan.follow = spider.follow.as_ref().map(|follow| planner.follow(follow));

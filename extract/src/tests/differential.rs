@@ -34,7 +34,7 @@ const PAGES: &[&str] = &[
 
 /// A spider with everything that the streaming pass supports.
 fn spider() -> Spider {
-    let css = |selector: &str, list| Field { list, ..Field::of(FieldSource::Css(sited(selector))) };
+    let css = |selector: &str, list| Field { list, ..Field::new(FieldSource::Css(sited(selector))) };
     let first = ["title::text", "a.next::attr(href)", "a[href]::attr(href)", "link[rel~=next]::attr(href)"];
     let all = [
         "meta[name=viewport]::attr(content)",
@@ -56,12 +56,12 @@ fn spider() -> Spider {
     ];
     let pages = PageField::ALL.into_iter().filter(|field| *field != PageField::Text);
     let metas = ["description", "og:title", "generator"]
-        .map(|name| Field { list: true, ..Field::of(FieldSource::Meta(sited(name))) });
-    let fields = pages.map(|field| Field::of(FieldSource::Page(field)));
+        .map(|name| Field { list: true, ..Field::new(FieldSource::Meta(sited(name))) });
+    let fields = pages.map(|field| Field::new(FieldSource::Page(field)));
     let fields = fields
         .chain(first.map(|selector| css(selector, false)))
         .chain(all.map(|selector| css(selector, true)));
-    let fields = fields.chain(metas).chain([Field::of(FieldSource::JsonLd(sited("Product"), None))]);
+    let fields = fields.chain(metas).chain([Field::new(FieldSource::JsonLd(sited("Product"), None))]);
     let fields = fields.enumerate().map(|(number, field)| (number.to_string(), field)).collect();
     let follow = Follow {
         next: vec![sited("link[rel~=next]::attr(href)"), sited("a.next::attr(href)")],
@@ -83,8 +83,8 @@ impl Engines {
         let spider = spider();
         let streaming = Extractor::new(&spider).unwrap();
         assert!(!streaming.needs_tree(), "a field of this test needs a tree");
-        let wanted = Planner::of(&spider, false).wanted;
-        Self { streaming, tree: Extractor::of(Planner::of(&spider, false)).unwrap(), wanted }
+        let wanted = Planner::new(&spider, false).wanted;
+        Self { streaming, tree: Extractor::from_planner(Planner::new(&spider, false)).unwrap(), wanted }
     }
 
     /// Returns the results of both engines for a page, or `None` if its tree is refused.

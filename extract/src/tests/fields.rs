@@ -61,7 +61,7 @@ fn objects_have_fields_found_inside_them() {
         ("name".to_owned(), Field { required: Required::Warn, ..css("i::text") }),
         ("sku".to_owned(), css("::attr(data-sku)")),
     ];
-    let offers = Field { list: true, ..Field::of(FieldSource::Each(sited("div.offer"), fields)) };
+    let offers = Field { list: true, ..Field::new(FieldSource::Each(sited("div.offer"), fields)) };
     let first = Field { list: false, ..offers.clone() };
     let spider = spider_of(vec![rule([("offers", offers), ("first", first)])], None);
     let found = extraction(&spider, &response(page));
@@ -74,7 +74,7 @@ fn objects_have_fields_found_inside_them() {
 #[test]
 fn a_page_may_have_one_item_for_each_match() {
     let page = "<title>t</title><article><h2>a</h2></article><article><h2>b</h2></article>";
-    let title = ("title", Field::of(FieldSource::Page(PageField::Title)));
+    let title = ("title", Field::new(FieldSource::Page(PageField::Title)));
     let rules = vec![
         ItemRule {
             name: Some("news".to_owned()),
@@ -115,18 +115,18 @@ fn what_pages_tell_machines_is_read() {
         \"image\": [\"a.png\", \"b.png\"]}]}</script><script type=application/ld+json>{\"broken\"</script>\
         <div itemscope itemtype=https://schema.org/Event><b itemprop=name>A garden party with music</b></div>\
         <table id=t><tr><th>Size<th>Price<tr><td>S<td>1</table>";
-    let ld = |path: &str| Field::of(FieldSource::JsonLd(sited("Product"), Some(sited(path))));
+    let ld = |path: &str| Field::new(FieldSource::JsonLd(sited("Product"), Some(sited(path))));
     let fields = [
-        ("og", Field::of(FieldSource::Meta(sited("og:title")))),
-        ("authors", Field { list: true, ..Field::of(FieldSource::Meta(sited("author"))) }),
+        ("og", Field::new(FieldSource::Meta(sited("og:title")))),
+        ("authors", Field { list: true, ..Field::new(FieldSource::Meta(sited("author"))) }),
         ("price", Field { kind: Kind::Number, ..ld("/offers/price") }),
         ("image", Field { kind: Kind::Url, ..ld("$.image") }),
         ("images", Field { list: true, ..ld("/image") }),
-        ("event", Field::of(FieldSource::Microdata(sited("Event"), Some(sited("/name"))))),
-        ("sizes", Field { list: true, ..Field::of(FieldSource::Table(sited("#t"))) }),
-        ("server", Field::of(FieldSource::Header(sited("Content-Type")))),
-        ("url", Field::of(FieldSource::Page(PageField::Url))),
-        ("text", Field::of(FieldSource::Page(PageField::Text))),
+        ("event", Field::new(FieldSource::Microdata(sited("Event"), Some(sited("/name"))))),
+        ("sizes", Field { list: true, ..Field::new(FieldSource::Table(sited("#t"))) }),
+        ("server", Field::new(FieldSource::Header(sited("Content-Type")))),
+        ("url", Field::new(FieldSource::Page(PageField::Url))),
+        ("text", Field::new(FieldSource::Page(PageField::Text))),
     ];
     assert_eq!(
         item(fields, page),
@@ -143,10 +143,10 @@ fn only_fields_that_need_a_tree_build_one() {
     let needs =
         |field: Field| Extractor::new(&spider_of(vec![rule([("x", field)])], None)).unwrap().needs_tree();
     for field in [
-        Field::of(FieldSource::Page(PageField::Title)),
-        Field::of(FieldSource::Meta(sited("og:title"))),
-        Field::of(FieldSource::JsonLd(sited("Product"), None)),
-        Field::of(FieldSource::Header(sited("etag"))),
+        Field::new(FieldSource::Page(PageField::Title)),
+        Field::new(FieldSource::Meta(sited("og:title"))),
+        Field::new(FieldSource::JsonLd(sited("Product"), None)),
+        Field::new(FieldSource::Header(sited("etag"))),
         css("meta[name=author]::attr(content)"),
         css("a.next::attr(href)"),
     ] {
@@ -155,8 +155,8 @@ fn only_fields_that_need_a_tree_build_one() {
     for field in [
         css("h1"),
         css("p a::attr(href)"),
-        Field::of(FieldSource::Page(PageField::Text)),
-        Field::of(FieldSource::Table(sited("table"))),
+        Field::new(FieldSource::Page(PageField::Text)),
+        Field::new(FieldSource::Table(sited("table"))),
     ] {
         assert!(needs(field.clone()), "{field:?}");
     }
@@ -166,7 +166,7 @@ fn only_fields_that_need_a_tree_build_one() {
 fn every_mistake_is_reported_at_its_place() {
     let place = |line| Some(Place { line, column: 9 });
     let at = |text: &str, line| Sited { value: text.to_owned(), place: place(line) };
-    let bad = |from| Field::of(from);
+    let bad = |from| Field::new(from);
     let nested = vec![("y".to_owned(), bad(FieldSource::Css(at("p::before", 5))))];
     let fields = [
         ("a", bad(FieldSource::Css(at("p..q", 1)))),

@@ -8,7 +8,7 @@ fn json_response(body: &Value) -> Response {
 }
 
 fn json_field(path: &str) -> Field {
-    Field::of(FieldSource::Json(sited(path)))
+    Field::new(FieldSource::Json(sited(path)))
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn fields_are_found_by_pointer_and_by_path() {
         ("tag", json_field("/tags")),
         ("whole", Field { kind: Kind::Json, ..json_field("/tags") }),
         ("null", Field { default: Some(json!("-")), ..json_field("/null") }),
-        ("etag", Field::of(FieldSource::Header(sited("ETag")))),
+        ("etag", Field::new(FieldSource::Header(sited("ETag")))),
         ("heading", Field { required: Required::Warn, ..css("h1") }),
     ]);
     let found = extraction(&spider_of(vec![fields], None), &json_response(&body));
@@ -43,7 +43,7 @@ fn a_list_is_so_many_items() {
     let sizes = FieldSource::Each(sited("$.sizes[*]"), vec![("n".to_owned(), json_field("/n"))]);
     let fields = [
         ("id", Field { kind: Kind::Integer, ..json_field("/id") }),
-        ("sizes", Field { list: true, ..Field::of(sizes) }),
+        ("sizes", Field { list: true, ..Field::new(sizes) }),
     ];
     for each in ["/results", "$.results[*]"] {
         let rule = ItemRule { each: Some(sited(each)), ..rule(fields.clone()) };
@@ -67,7 +67,7 @@ fn json_is_read_only_by_spiders_that_look_for_something_in_it() {
         rule([("x", css("h1"))]),
         Some(Follow { next: vec![sited("/next")], ..Follow::default() })
     ));
-    assert!(reads(rule([("x", Field::of(FieldSource::Each(sited("$.x"), Vec::new())))]), None));
+    assert!(reads(rule([("x", Field::new(FieldSource::Each(sited("$.x"), Vec::new())))]), None));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_kind_of_item_is_looked_for_where_its_fields_are() {
         vec![
             ItemRule {
                 name: Some("html".to_owned()),
-                ..rule([("x", css("h1")), ("u", Field::of(FieldSource::Page(PageField::Url)))])
+                ..rule([("x", css("h1")), ("u", Field::new(FieldSource::Page(PageField::Url)))])
             },
             ItemRule {
                 name: Some("json".to_owned()),
@@ -84,7 +84,7 @@ fn a_kind_of_item_is_looked_for_where_its_fields_are() {
             },
             ItemRule {
                 name: Some("either".to_owned()),
-                ..rule([("u", Field::of(FieldSource::Page(PageField::Url)))])
+                ..rule([("u", Field::new(FieldSource::Page(PageField::Url)))])
             },
         ]
     };

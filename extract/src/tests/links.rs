@@ -8,7 +8,7 @@ fn found(follow: Follow, page: &str) -> Extraction {
 
 fn found_in(follow: Follow, response: &Response) -> Extraction {
     extraction(
-        &spider_of(vec![rule([("title", Field::of(FieldSource::Page(PageField::Title)))])], Some(follow)),
+        &spider_of(vec![rule([("title", Field::new(FieldSource::Page(PageField::Title)))])], Some(follow)),
         response,
     )
 }
@@ -39,8 +39,8 @@ fn queries_are_in_the_encoding_of_the_page_whoever_finds_them() {
     let canonical = found_in(Follow { canonical: true, ..Follow::default() }, &response).canonical;
     assert_eq!(canonical.map(String::from).as_deref(), Some("https://example.com/c?%FF"));
     let fields = [
-        ("canonical", Field::of(FieldSource::Page(PageField::Canonical))),
-        ("links", Field::of(FieldSource::Page(PageField::Links))),
+        ("canonical", Field::new(FieldSource::Page(PageField::Canonical))),
+        ("links", Field::new(FieldSource::Page(PageField::Links))),
         ("url", Field { kind: Kind::Url, ..css("a::attr(href)") }),
     ];
     let items = extraction(&spider_of(vec![rule(fields)], None), &response).items;

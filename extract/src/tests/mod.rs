@@ -47,7 +47,7 @@ fn rule<const N: usize>(fields: [(&str, Field); N]) -> ItemRule {
 }
 
 fn css(selector: &str) -> Field {
-    Field::of(FieldSource::Css(sited(selector)))
+    Field::new(FieldSource::Css(sited(selector)))
 }
 
 /// Extracts a page at `https://example.com/dir/page`.

@@ -15,7 +15,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    pub(crate) fn of(bytes: usize) -> Self {
+    pub(crate) fn new(bytes: usize) -> Self {
         Self { left: bytes, longest: MAX_TEXT, was_cut: false }
     }
 
@@ -135,26 +135,26 @@ mod tests {
 
     #[test]
     fn text_without_content_is_nothing() {
-        assert_eq!(Budget::of(9).legible(" a\u{0} "), Some(json!("a")));
-        assert_eq!(Budget::of(9).legible(" \u{0} \n"), None);
-        assert_eq!(Budget::of(99).verbatim(" \u{1b} \n"), None);
-        assert_eq!(Budget::of(99).verbatim("<p>\u{1b}a\n b "), Some(json!("<p>a\n b ")));
+        assert_eq!(Budget::new(9).legible(" a\u{0} "), Some(json!("a")));
+        assert_eq!(Budget::new(9).legible(" \u{0} \n"), None);
+        assert_eq!(Budget::new(99).verbatim(" \u{1b} \n"), None);
+        assert_eq!(Budget::new(99).verbatim("<p>\u{1b}a\n b "), Some(json!("<p>a\n b ")));
     }
 
     #[test]
     fn what_does_not_fit_is_cut_or_left_out() {
-        let mut budget = Budget::of(6);
+        let mut budget = Budget::new(6);
         assert_eq!(budget.legible("abcdefgh"), Some(json!("abcdef")));
         assert!(budget.is_full() && budget.take_cut() && !budget.take_cut());
         assert_eq!(budget.legible("abc"), None);
-        let mut budget = Budget::of(99);
+        let mut budget = Budget::new(99);
         assert_eq!(budget.legible("abc"), Some(json!("abc")));
         assert!(!budget.take_cut());
-        assert_eq!(Budget::of(6).legible("\"a\"\"\"\""), Some(json!("\"a\"")));
+        assert_eq!(Budget::new(6).legible("\"a\"\"\"\""), Some(json!("\"a\"")));
         assert_eq!(
-            Budget::of(99).json(&json!({"a": ["b\u{7}\n\tc ", null, 1], "a ": 2})),
+            Budget::new(99).json(&json!({"a": ["b\u{7}\n\tc ", null, 1], "a ": 2})),
             Some(json!({"a": ["b\n\tc ", null, 1], "a ": 2}))
         );
-        assert_eq!(Budget::of(9).json(&json!({"a": ["b", 1]})), None);
+        assert_eq!(Budget::new(9).json(&json!({"a": ["b", 1]})), None);
     }
 }

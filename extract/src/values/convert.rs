@@ -172,14 +172,14 @@ mod tests {
 
     fn of(kind: Kind, raw: Found<'_>) -> Option<Value> {
         let (url, urls) = ("https://example.com/dir/".parse().unwrap(), Urls::default());
-        let base = Base::of(None, &url, &urls, UTF_8);
-        Convert { kind, ..Convert::default() }.value(&raw, &base, &mut Budget::of(1 << 20)).ok()
+        let base = Base::new(None, &url, &urls, UTF_8);
+        Convert { kind, ..Convert::default() }.value(&raw, &base, &mut Budget::new(1 << 20)).ok()
     }
 
     /// Converts a text for a field with this key, or returns the reason why it cannot.
     fn with(convert: Convert, raw: Found<'_>) -> Result<Value, Refusal> {
         let (url, urls) = ("https://example.com/dir/".parse().unwrap(), Urls::default());
-        convert.value(&raw, &Base::of(None, &url, &urls, UTF_8), &mut Budget::of(1 << 20))
+        convert.value(&raw, &Base::new(None, &url, &urls, UTF_8), &mut Budget::new(1 << 20))
     }
 
     fn of_text(kind: Kind, text: &str) -> Option<Value> {
@@ -257,13 +257,13 @@ mod tests {
     #[test]
     fn a_pattern_keeps_its_first_group_or_all_that_it_matches() {
         let (url, urls) = ("https://example.com/".parse().unwrap(), Urls::default());
-        let base = Base::of(None, &url, &urls, UTF_8);
+        let base = Base::new(None, &url, &urls, UTF_8);
         for (pattern, value) in
             [(r"Price: (\S+)", Some(json!("3"))), (r"\w+:", Some(json!("Price:"))), ("x", None)]
         {
             let convert = Convert { regex: Some(Regex::new(pattern).unwrap()), ..Convert::default() };
             assert_eq!(
-                convert.value(&Found::text("Price:\n  3 €"), &base, &mut Budget::of(99)).ok(),
+                convert.value(&Found::text("Price:\n  3 €"), &base, &mut Budget::new(99)).ok(),
                 value,
                 "{pattern}"
             );

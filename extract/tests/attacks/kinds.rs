@@ -166,30 +166,30 @@ pub(crate) fn json() -> Vec<(&'static str, Vec<u8>, Verdict)> {
 /// A field of each kind that HTML can have.
 pub(crate) fn html_spider() -> Spider {
     let sited = |text: &str| Sited::nowhere(text);
-    let css = |selector| Field::of(FieldSource::Css(sited(selector)));
+    let css = |selector| Field::new(FieldSource::Css(sited(selector)));
     let list = |field| Field { list: true, ..field };
     let pattern = |selector| Field { regex: Some(sited("(a+)+b")), ..css(selector) };
     spider(vec![
-        ("title", Field::of(FieldSource::Page(PageField::Title))),
-        ("text", Field::of(FieldSource::Page(PageField::Text))),
-        ("rows", list(Field::of(FieldSource::Table(sited("table"))))),
-        ("microdata", list(Field::of(FieldSource::Microdata(sited("Product"), None)))),
-        ("product", Field::of(FieldSource::JsonLd(sited("Product"), Some(sited("$..a"))))),
-        ("products", list(Field::of(FieldSource::JsonLd(sited("Product"), None)))),
+        ("title", Field::new(FieldSource::Page(PageField::Title))),
+        ("text", Field::new(FieldSource::Page(PageField::Text))),
+        ("rows", list(Field::new(FieldSource::Table(sited("table"))))),
+        ("microdata", list(Field::new(FieldSource::Microdata(sited("Product"), None)))),
+        ("product", Field::new(FieldSource::JsonLd(sited("Product"), Some(sited("$..a"))))),
+        ("products", list(Field::new(FieldSource::JsonLd(sited("Product"), None)))),
         ("pattern", pattern("h1")),
         ("big", pattern("script#big::text")),
         ("texts", list(css("div ::text"))),
         ("letters", list(css("b::text"))),
         ("elements", list(css("div"))),
         ("html", list(Field { kind: Kind::Html, ..css("div") })),
-        ("each", list(Field::of(FieldSource::Each(sited(".each"), vec![("b".to_owned(), list(css("b")))])))),
+        ("each", list(Field::new(FieldSource::Each(sited(".each"), vec![("b".to_owned(), list(css("b")))])))),
     ])
 }
 
 /// A field of each kind that JSON can have.
 pub(crate) fn json_spider() -> Spider {
     let path =
-        |path: &str| Field { kind: Kind::Integer, ..Field::of(FieldSource::Json(Sited::nowhere(path))) };
+        |path: &str| Field { kind: Kind::Integer, ..Field::new(FieldSource::Json(Sited::nowhere(path))) };
     let whole = Field { kind: Kind::Json, list: true, ..path("$..a") };
     spider(vec![
         ("x", path("/x")),

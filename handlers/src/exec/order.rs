@@ -38,7 +38,7 @@ pub(super) struct Received {
 }
 
 impl Received {
-    pub(super) fn of(arguments: Vec<OsString>) -> Option<Self> {
+    pub(super) fn from_arguments(arguments: Vec<OsString>) -> Option<Self> {
         let mut arguments = arguments.into_iter();
         let received = Self {
             token: arguments.next()?.into_string().ok()?,

@@ -94,7 +94,7 @@ impl Report {
 
     /// Splits a standard error into the report on its last line and all before it. The report is `None` if the
     /// supervisor wrote none.
-    pub(crate) fn of(token: &str, mut stderr: Vec<u8>) -> (Option<Self>, Vec<u8>) {
+    pub(crate) fn new(token: &str, mut stderr: Vec<u8>) -> (Option<Self>, Vec<u8>) {
         let Some(before) = stderr.strip_suffix(b"\n") else { return (None, stderr) };
         let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let line = String::from_utf8_lossy(&before[start..]);
@@ -140,14 +140,14 @@ mod tests {
         for report in all {
             for said in ["", "one\ntwo", "ends\n"] {
                 let stderr = format!("{said}{}", report.to_line("token")).into_bytes();
-                let (read, before) = Report::of("token", stderr);
+                let (read, before) = Report::new("token", stderr);
                 assert_eq!(read.unwrap().to_string(), report.to_string().replace('\n', " "));
                 assert_eq!(before, said.as_bytes());
             }
         }
         for said in ["", "x", "token exited 0", "token exited 0\nmore\n", "other exited 0\n", "token exits\n"]
         {
-            assert_eq!(Report::of("token", said.into()), (None, said.into()), "{said:?}");
+            assert_eq!(Report::new("token", said.into()), (None, said.into()), "{said:?}");
         }
     }
 }

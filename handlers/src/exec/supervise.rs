@@ -44,7 +44,7 @@ const DEATH: Duration = Duration::from_secs(10);
 
 /// Supervises one run, and reports how it ended. Removes the program's folder at the end.
 pub(super) fn run(arguments: Vec<OsString>) -> u8 {
-    let Some(order) = Received::of(arguments) else { return super::usage() };
+    let Some(order) = Received::from_arguments(arguments) else { return super::usage() };
     // The program has the same user, and gets its own limits and secrets from here. This call cannot fail.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -24,7 +24,7 @@ pub(crate) fn program(folder: &Path, mode: Mode, run: &[&str]) -> Program {
 
 pub(crate) fn task(recipe: &str) -> TaskView {
     TaskView {
-        id: Fingerprint::of(recipe),
+        id: Fingerprint::from_text(recipe),
         project: ProjectName::default(),
         spider: "payments".parse().unwrap(),
         crawl: "adhoc.payments".parse().unwrap(),

@@ -44,7 +44,7 @@ impl Fleet {
         let settings = Settings { spiders_dir: self.folder.path().to_owned(), ..Settings::default() };
         let id: trawl_common::names::WorkerId = "one".parse().unwrap();
         let ports = self.store.ports(Arc::new(Sinks::new(id.clone(), Vec::new())));
-        let folder = Folder::of(&settings);
+        let folder = Folder::new(&settings);
         Arc::new(Runner { ports, settings: Arc::new(settings), folder, id, health: Health::default() })
     }
 
@@ -57,7 +57,7 @@ impl Fleet {
     async fn deploy(&self, project: &str, version: &str, files: &[(&str, &str)]) {
         let text = |schedule: &str| format!("{schedule}\n{START}");
         let files = files.iter().map(|(spider, schedule)| (spider.parse().unwrap(), text(schedule)));
-        let files = SpiderFiles::of(files.collect()).unwrap();
+        let files = SpiderFiles::new(files.collect()).unwrap();
         let (project, version) = (project.parse().unwrap(), version.parse().unwrap());
         self.store.spider_store().add(&project, &version, &files).await.unwrap();
     }

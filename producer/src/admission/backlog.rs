@@ -38,7 +38,7 @@ pub(crate) struct Backlog {
 
 impl Backlog {
     /// Returns the backlog of the spider of `crawl`, which is open.
-    pub(crate) async fn of(
+    pub(crate) async fn new(
         crawl: &CrawlRef,
         settings: &Producer,
         stats: Arc<dyn Stats>,

@@ -52,7 +52,7 @@ impl<'a> RecrawlFilter<'a> {
         let now = UnixMs::now();
         let mut spared = self.spared.lock().unwrap_or_else(PoisonError::into_inner);
         let mut is_due = |candidate: &Candidate, last: Option<UnixMs>| {
-            let fingerprint = Fingerprint::of(candidate.page.work.as_str());
+            let fingerprint = Fingerprint::from_text(candidate.page.work.as_str());
             if candidate.modified.is_none() && spared.contains(&fingerprint) {
                 return false;
             }

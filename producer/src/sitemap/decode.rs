@@ -16,12 +16,12 @@ const HEAD_BYTES: usize = 1024;
 
 /// Returns `source` without its gzip compression, if it has one, limited to `max_bytes`.
 pub(super) fn inflate<R: Read>(source: R, max_bytes: u64) -> Result<Head<Inflated<R>>, Fault> {
-    let source = Head::of(Limited { source, left: max_bytes, max_bytes }, GZIP_MAGIC.len());
+    let source = Head::new(Limited { source, left: max_bytes, max_bytes }, GZIP_MAGIC.len());
     let inflated = match source.peek() == GZIP_MAGIC {
         true => Inflated::Gzip(Box::new(MultiGzDecoder::new(source))),
         false => Inflated::Plain(source),
     };
-    let inflated = Head::of(inflated, HEAD_BYTES);
+    let inflated = Head::new(inflated, HEAD_BYTES);
     match inflated.peek().starts_with(GZIP_MAGIC) {
         true => Err(Fault::GzipTwice),
         false => Ok(inflated),
@@ -118,7 +118,7 @@ pub(super) struct Head<R> {
 
 impl<R: Read> Head<R> {
     /// Reads up to `len` bytes ahead. Without XML the first line is enough: a pipe may have no more data for a while.
-    fn of(mut rest: R, len: usize) -> Self {
+    fn new(mut rest: R, len: usize) -> Self {
         let (mut ahead, mut failure) = (Vec::with_capacity(len), None);
         let mut part = [0; HEAD_BYTES];
         while ahead.len() < len && !has_a_line(&ahead) {

@@ -76,7 +76,7 @@ impl Asking {
         wanted: mpsc::Sender<T>,
     ) -> Result<(Response, Parts), ReadError> {
         let mut trail = Trail::new(url.clone(), MAX_REDIRECTS);
-        let mut time_left = TimeLeft::of(self.limit);
+        let mut time_left = TimeLeft::new(self.limit);
         let mut rest = self.limit;
         loop {
             let host = trail.last().host();

@@ -43,7 +43,7 @@ pub(crate) struct TimeLeft {
 }
 
 impl TimeLeft {
-    pub(crate) fn of(limit: Duration) -> Self {
+    pub(crate) fn new(limit: Duration) -> Self {
         Self { limit, left: limit }
     }
 
@@ -93,7 +93,7 @@ mod tests {
     }
 
     fn dripping(wanted: mpsc::Sender<()>) -> impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin {
-        Box::pin(within(drip(), TimeLeft::of(LIMIT), wanted))
+        Box::pin(within(drip(), TimeLeft::new(LIMIT), wanted))
     }
 
     #[tokio::test(start_paused = true)]

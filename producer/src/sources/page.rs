@@ -67,7 +67,7 @@ impl PageSources {
         }
         let name = self.spider.request.apply(&self.settings.fetch).robots_name().unwrap_or_default();
         let file = self.robots(&url.origin()).await;
-        file.and_then(|file| Robots::of(&file, &name)).is_some_and(|robots| robots.allows(url))
+        file.and_then(|file| Robots::new(&file, &name)).is_some_and(|robots| robots.allows(url))
     }
 
     /// Returns the robots.txt of an origin, as stored or as fetched now.

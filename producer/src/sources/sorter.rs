@@ -67,7 +67,7 @@ impl Sorter {
         let Some((url, Routed { lane, ttl })) = self.routed(url, hints) else { return Ok(None) };
         let written = self.spider.urls.spelling(&new.url);
         let work = Work::of_request(url, new).map_err(|error| error.to_string())?;
-        Ok(Some(Candidate { page: NewWork { written, ..NewWork::of(work, lane) }, ttl, modified: None }))
+        Ok(Some(Candidate { page: NewWork { written, ..NewWork::new(work, lane) }, ttl, modified: None }))
     }
 
     /// Returns the finding for a submitted task.

@@ -30,7 +30,7 @@ pub enum NoStart {
 impl Start {
     /// Returns a start with the sources `named` on the command line, if there are any; else the start of
     /// `spider`.
-    pub fn of(spider: &Spider, named: &[Source]) -> Result<Self, NoStart> {
+    pub fn new(spider: &Spider, named: &[Source]) -> Result<Self, NoStart> {
         if !named.is_empty() {
             return Ok(named.to_vec().into());
         }
@@ -70,17 +70,17 @@ mod tests {
     fn a_run_begins_with_what_a_person_names_or_else_as_the_spider_says() {
         let mut spider = Spider::without_file(SpiderName::default(), &Items::default());
         let named = [Source::Stdin];
-        let nothing = Start::of(&spider, &[]).unwrap_err().to_string();
+        let nothing = Start::new(&spider, &[]).unwrap_err().to_string();
         assert!(nothing.contains("`default`"), "{nothing}");
         spider.start.urls = vec!["http://a.example/".to_owned()];
         spider.start.robots = vec!["http://a.example/robots.txt".to_owned()];
         spider.start.sitemaps = vec!["map.xml".to_owned()];
-        assert_eq!(Start::of(&spider, &named), Ok(named.to_vec().into()));
-        let start = Start::of(&spider, &[]).unwrap();
+        assert_eq!(Start::new(&spider, &named), Ok(named.to_vec().into()));
+        let start = Start::new(&spider, &[]).unwrap();
         assert_eq!(start.pages, [Entry::from_line("http://a.example/").unwrap()]);
         spider.start.requests = vec![NewRequest::get("http://a.example/form")];
-        spider.start.tasks = vec![NewTask::of("[1]".parse().unwrap())];
-        let pages = Start::of(&spider, &[]).unwrap().pages;
+        spider.start.tasks = vec![NewTask::from_recipe("[1]".parse().unwrap())];
+        let pages = Start::new(&spider, &[]).unwrap().pages;
         let lines = ["http://a.example/", "http://a.example/form", r#""[1]""#];
         assert_eq!(pages, lines.map(|line| Entry::from_line(line).unwrap()));
         let sources: Vec<_> = start.sources.iter().map(ToString::to_string).collect();

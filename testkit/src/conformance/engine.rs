@@ -88,7 +88,7 @@ pub(super) async fn tend(
     let Engine { queue, frontier, .. } = engine;
     let swept = frontier.sweep(&fixture.other).await?;
     for message in swept.lost {
-        let claim = Claim::of(&message);
+        let claim = Claim::new(&message);
         queue.publish(&[message]).await?;
         frontier.confirm(&claim.crawl, &[claim.key]).await?;
     }
@@ -174,7 +174,7 @@ pub(super) async fn handle(
     for (message, receipt) in received {
         let outcome = engine.frontier.claim(&fixture.worker, std::slice::from_ref(message)).await?[0];
         if outcome != ClaimReply::Drop {
-            let claim = Claim::of(message);
+            let claim = Claim::new(message);
             let finish = Finish::new(claim, Terminal::Done);
             engine.frontier.finish(&fixture.worker, &[finish]).await?;
         }

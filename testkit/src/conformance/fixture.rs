@@ -92,7 +92,7 @@ impl Case {
 
     /// Returns a task of the spider.
     pub(super) fn new_task(&self, recipe: &str) -> NewWork {
-        let new = NewTask::of(recipe.parse().expect("it is a recipe"));
+        let new = NewTask::from_recipe(recipe.parse().expect("it is a recipe"));
         NewWork::task(Task::new(&self.crawl.spider, new))
     }
 
@@ -106,7 +106,7 @@ impl Case {
             r#"{"url": "", "method": "POST", "headers": {"a": "b"}, "cookies": {"c": "d"}, "data": [1]}"#;
         let new = NewRequest::from_json(json).expect("it is a request");
         let new = NewRequest { body: body.to_owned().into(), ..new };
-        NewWork::of(Request::new(self.url(number), new).expect("it has a key").into(), Lane::Bulk)
+        NewWork::new(Request::new(self.url(number), new).expect("it has a key").into(), Lane::Bulk)
     }
 
     pub(super) fn message(&self, number: usize) -> Message {

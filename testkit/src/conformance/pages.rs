@@ -37,7 +37,7 @@ fn visited(number: usize) -> Visited {
     Visited {
         fetched_at: UnixMs(1_700_000_000_000 + number as u64),
         validators: Validators::new(Some(&format!("\"{number}\"")), None),
-        content: Fingerprint::of(&number.to_string()),
+        content: Fingerprint::from_text(&number.to_string()),
         change: Change::New,
         depth: number as u16,
         items: (number > 0)

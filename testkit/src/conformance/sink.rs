@@ -54,7 +54,7 @@ macro_rules! sink_conformance {
 /// Returns the spider whose items are put. It has a field of each kind, lists, and a field with the name of one that
 /// every item has.
 pub fn spider() -> Spider {
-    let field = |kind| Field { kind, ..Field::of(FieldSource::Css(Sited::nowhere("p"))) };
+    let field = |kind| Field { kind, ..Field::new(FieldSource::Css(Sited::nowhere("p"))) };
     let list = |kind| Field { list: true, ..field(kind) };
     let nested = FieldSource::Each(Sited::nowhere("li"), vec![("name".to_owned(), field(Kind::Text))]);
     let fields = [
@@ -68,7 +68,7 @@ pub fn spider() -> Spider {
         ("json", field(Kind::Json)),
         ("texts", list(Kind::Text)),
         ("numbers", list(Kind::Number)),
-        ("nested", Field::of(nested)),
+        ("nested", Field::new(nested)),
     ];
     let fields = fields.into_iter().map(|(name, field)| (name.to_owned(), field)).collect();
     let name = "suite".parse().expect("it is a name");

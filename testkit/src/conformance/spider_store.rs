@@ -41,7 +41,7 @@ async fn add(
     files: &[(&str, &str)],
 ) -> Result<()> {
     let files = files.iter().map(|(name, text)| (spider(name), (*text).to_owned())).collect();
-    let files = SpiderFiles::of(files).expect("it is not too much");
+    let files = SpiderFiles::new(files).expect("it is not too much");
     store.add(&project(project_name), &version(version_name), &files).await
 }
 

@@ -108,7 +108,7 @@ impl Recipes<'_> {
     fn task_key(&self, number: usize) -> String {
         let spider: SpiderName = self.spider.parse().expect("a spider of the suite has a name");
         let task = NewTask::try_from(self.task(number)).expect("a task of the suite is one");
-        TaskKey::of(&spider, &task).to_string()
+        TaskKey::new(&spider, &task).to_string()
     }
 
     /// Returns the request for a page, as a program asks for it. The first page is an ordinary URL.

@@ -58,7 +58,7 @@ pub fn items(file: &Path, sink: Sink) -> io::Result<Vec<ItemLine>> {
     let read = |line: &str| {
         let item: Value = serde_json::from_str(line)
             .map_err(|error| io::Error::other(format!("{}: {error}: {line}", file.display())))?;
-        Ok(ItemLine::of(&item, sink))
+        Ok(ItemLine::new(&item, sink))
     };
     text.lines().map(read).collect()
 }
@@ -67,7 +67,7 @@ pub fn items(file: &Path, sink: Sink) -> io::Result<Vec<ItemLine>> {
 pub(super) async fn stream(programs: &Programs) -> Option<Vec<ItemLine>> {
     let read = programs.command(["items", "-q"]).output().await.ok().filter(|read| read.status.success())?;
     let text = String::from_utf8_lossy(&read.stdout).into_owned();
-    let line = |line: &str| Some(ItemLine::of(&serde_json::from_str(line).ok()?, Sink::Stream));
+    let line = |line: &str| Some(ItemLine::new(&serde_json::from_str(line).ok()?, Sink::Stream));
     text.lines().map(line).collect()
 }
 

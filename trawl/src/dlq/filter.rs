@@ -97,7 +97,7 @@ impl<'a> Walk<'a> {
         let page = dead_letters::page(&*self.backend.control, &crawl, self.cursor, &self.filter).await?;
         let mut found = Vec::new();
         for failed in page.dead_letters {
-            let fingerprint = Fingerprint::of(&format!("{} {}", failed.note.cause.reason, failed.url));
+            let fingerprint = Fingerprint::from_text(&format!("{} {}", failed.note.cause.reason, failed.url));
             if self.left > 0 && self.known.insert(fingerprint) {
                 self.left -= 1;
                 found.push(failed);

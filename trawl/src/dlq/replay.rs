@@ -77,7 +77,7 @@ impl Args {
 
 async fn begin<'a>(backend: &Backend, engine: &'a dyn Engine, crawl: &CrawlRef) -> Result<Replay<'a>, Fail> {
     let crawl = backend.crawl_stats(&crawl.id).await?;
-    let replay = Replay::of(&crawl, engine, &*backend.stats).await?;
+    let replay = Replay::new(&crawl, engine, &*backend.stats).await?;
     if replay.target() != replay.source() {
         let (id, into) = (&crawl.crawl, &replay.target().id);
         backend.say(format_args!("crawl {id} is {}: its URLs go into crawl {into}", crawl.status));

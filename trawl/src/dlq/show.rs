@@ -128,7 +128,7 @@ mod tests {
     fn a_dead_letter_that_another_program_wrote_is_shown_harmlessly() {
         let error = "a\u{1b}[31m\u{9b}\n\u{202e}b";
         let note =
-            DeadLetterEntry::of(Cause { attempts: 1, ..Cause::new(Reason::Final, error, UnixMs::now()) });
+            DeadLetterEntry::new(Cause { attempts: 1, ..Cause::new(Reason::Final, error, UnixMs::now()) });
         let url = "https://example.com/\u{202e}\u{1b}\u{85}?\u{7f}\u{2028}".to_owned();
         let failed = Failed { crawl: CrawlRef::adhoc(), url, note };
         for (name, value) in lines(&failed) {

@@ -66,7 +66,7 @@ async fn look_for_spider(backend: &Backend, new: &NewJob) -> Result<(), Fail> {
     let NewJob { project, version, spider, .. } = new;
     let is_default = *project == ProjectName::default() && version.is_none();
     let is_here = || {
-        *spider == SpiderName::default() || matches!(Folder::of(&backend.settings).text(spider), Ok(Some(_)))
+        *spider == SpiderName::default() || matches!(Folder::new(&backend.settings).text(spider), Ok(Some(_)))
     };
     if is_default && is_here()
         || backend.spider_store.text(project, version.as_ref(), spider).await?.is_some()

@@ -116,7 +116,7 @@ impl Args {
                 Ok((url.clone().map_or_else(nowhere, Ok)?, saved(file)?))
             }
             (Some(Place::Web(url)), None) => {
-                let fetcher = Fetcher::of(spider, &settings.fetch)
+                let fetcher = Fetcher::from_spider(spider, &settings.fetch)
                     .map_err(|error| Fail::usage(format!("[fetch]: {error}")))?;
                 let fetched = fetcher.fetch_for(url, scope, bans).await;
                 Ok((url.clone(), fetched.map_err(|reason| Fail::run(format!("{url}: {reason}")))?))

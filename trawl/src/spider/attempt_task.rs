@@ -33,10 +33,10 @@ pub(super) async fn run(
     let Some(handler) = &spider.handler else {
         return Err(Fail::usage(format!("the spider {} has no [handler] that could do a task", spider.name)));
     };
-    let trial = TaskTrial::of(spider, folder.program_folder(&spider.name), proxy);
+    let trial = TaskTrial::new(spider, folder.program_folder(&spider.name), proxy);
     let trial = trial.map_err(|error| Fail::usage(error.to_string()))?;
     let task = TaskView {
-        id: TaskKey::of(&spider.name, &NewTask::of(recipe.clone())).id(),
+        id: TaskKey::new(&spider.name, &NewTask::from_recipe(recipe.clone())).id(),
         project: ProjectName::default(),
         spider: spider.name.clone(),
         crawl: CrawlRef::adhoc_of(spider.name.clone()).id,

@@ -88,7 +88,7 @@ impl Push {
             return Err(Fail::usage(format!("{mistakes}: nothing is deployed")));
         }
         let names: Vec<SpiderName> = files.keys().cloned().collect();
-        let files = SpiderFiles::of(files).map_err(Fail::usage)?;
+        let files = SpiderFiles::new(files).map_err(Fail::usage)?;
         let (project, version) =
             (self.project, self.version.unwrap_or_else(|| Version::of_time(UnixMs::now())));
         let before = backend.spider_store.versions(&project).await?.pop();

@@ -19,7 +19,7 @@ pub(crate) fn examine(
     origin: Origin<'_>,
 ) -> Result<Examined, Unusable> {
     let name = folder::name_of(path)?;
-    Ok(Examined::of(name, &folder::text(path)?, arguments, settings, origin))
+    Ok(Examined::new(name, &folder::text(path)?, arguments, settings, origin))
 }
 
 /// Loads the selected spider from its `folder`. All mistakes in its file are shown.
@@ -34,7 +34,7 @@ pub(crate) fn load(
         let runnable = trawl_handlers::file_of(handler, &folder.program_folder(&spider.name));
         runnable.map_err(|error| Fail::usage(format!("[handler] run: {error}")))?;
     }
-    match Ready::of(&spider, &settings.fetch) {
+    match Ready::new(&spider, &settings.fetch) {
         Ok(ready) => Ok((spider, ready)),
         Err(mistakes) => Err(match arg.text(folder)? {
             Some(text) => unusable(folder.mistaken(&spider.name, &text, mistakes)),

@@ -81,7 +81,7 @@ impl Args {
 }
 
 fn list(json: bool, settings: &Settings, global: &Global) -> Outcome {
-    let folder = Folder::of(settings);
+    let folder = Folder::new(settings);
     let shown = settings.spiders_dir.display();
     let names = folder.names().map_err(|error| Fail::run(format!("{shown}: {error}")))?;
     if names.is_empty() {

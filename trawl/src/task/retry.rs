@@ -31,7 +31,7 @@ impl Args {
             if found.is_empty() {
                 continue;
             }
-            let replay = Replay::of(&stats, &*engine, &*backend.stats).await?;
+            let replay = Replay::new(&stats, &*engine, &*backend.stats).await?;
             let target = replay.target().id.clone();
             let count = replay.send(&found).await?;
             replay.close().await?;

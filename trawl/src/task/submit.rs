@@ -88,7 +88,7 @@ impl Args {
         let text = if arguments.is_empty() { None } else { self.spider.text(&folder)? };
         let named = self.named_crawl(backend).await?;
         let (crawl, is_new) = crawl_for(&spider, named, UnixMs::now()).map_err(Fail::usage)?;
-        let (terms, text) = (Terms::of(&spider), text.map(SpiderText::from));
+        let (terms, text) = (Terms::new(&spider), text.map(SpiderText::from));
         let opening = Opening { crawl: crawl.clone(), terms, text, is_new, lease: LEASE, reads: None };
         let lines = self.lines(&spider.name)?;
         let engine = backend.engine().await?;
@@ -124,7 +124,7 @@ impl Args {
     fn lines(&self, spider: &SpiderName) -> Result<mpsc::Receiver<Result<Line<NewTask>, io::Error>>, Fail> {
         let (send, lines) = mpsc::channel(LINES);
         if let Some(recipe) = &self.recipe {
-            let task = NewTask { unique: self.unique.clone(), ..NewTask::of(recipe.clone()) };
+            let task = NewTask { unique: self.unique.clone(), ..NewTask::from_recipe(recipe.clone()) };
             // The channel has room for one.
             let _ = send.try_send(Ok(Line { number: 1, said: Ok(task) }));
             return Ok(lines);

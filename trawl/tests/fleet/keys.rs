@@ -69,7 +69,7 @@ async fn what_proves_to_be_a_strangers_is_acknowledged_even_in_a_lane_that_ackno
     let url = site.page(0);
     let properties = format!(
         r#"{{"message_id": "{}", "headers": {{"crawl": "forgotten", "spider": "{}"}}}}"#,
-        Fingerprint::of(&url),
+        Fingerprint::from_text(&url),
         fleet.name
     );
     fleet.vhost.publish("priority_queue", &url, &properties).await;

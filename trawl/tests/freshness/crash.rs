@@ -214,7 +214,7 @@ impl Case {
 
     /// A worker that never ends by itself.
     async fn work(&self, ports: Ports) {
-        let folder = Folder::of(&self.settings);
+        let folder = Folder::new(&self.settings);
         let id = WorkerId::of_this_machine();
         trawl_worker::run(ports, self.settings.clone(), folder, id, Arc::default(), CancellationToken::new())
             .await

@@ -32,7 +32,7 @@ fn spider() -> Spider {
 
 async fn sent(spider: &Spider, url: &str) -> String {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let fetcher = Fetcher::of(spider, &settings()).unwrap();
+    let fetcher = Fetcher::from_spider(spider, &settings()).unwrap();
     let page = fetcher.fetch(&url.parse().unwrap()).await.unwrap();
     String::from_utf8(page.body.to_vec()).unwrap()
 }
@@ -77,7 +77,7 @@ async fn no_other_host_gets_them_not_even_by_a_redirect() {
 #[test]
 fn a_secret_shows_in_no_debug_output_of_a_fetcher() {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let fetcher = Fetcher::of(&spider(), &settings()).unwrap();
+    let fetcher = Fetcher::from_spider(&spider(), &settings()).unwrap();
     assert!(!format!("{fetcher:?}").contains("s3cret"));
 }
 
@@ -85,6 +85,6 @@ fn a_secret_shows_in_no_debug_output_of_a_fetcher() {
 fn what_cannot_be_sent_is_an_error_that_names_the_field_and_not_its_value() {
     let mut spider = spider();
     spider.request.headers = vec![("X-Key".to_owned(), Secret::new("s3cret\n"))];
-    let error = Fetcher::of(&spider, &settings()).unwrap_err().to_string();
+    let error = Fetcher::from_spider(&spider, &settings()).unwrap_err().to_string();
     assert!(error.contains("X-Key") && !error.contains("s3cret"), "{error}");
 }

@@ -65,7 +65,7 @@ fn fetcher(settings: &Fetch) -> Fetcher {
 /// Fetches `url` as a worker does: one request at a time, with only the hop kept between them. Returns the body of the
 /// page, which is empty for a content type that is not read.
 async fn page(fetcher: &Fetcher, url: &CanonicalUrl) -> Result<Bytes, NoPage> {
-    let scope = Scope::of(&Spider::without_file(SpiderName::default(), &Items::default())).unwrap();
+    let scope = Scope::new(&Spider::without_file(SpiderName::default(), &Items::default())).unwrap();
     let mut hop: Option<Hop> = None;
     loop {
         let mut trail = Trail::at(url.clone(), hop, MAX_REDIRECTS);

@@ -87,7 +87,7 @@ impl Claims {
         let is_expired = message.is_expired(UnixMs::now());
         let job = Job { url, message, attempts, starts, waits_for_host_only: false, crawl, spider };
         match is_expired {
-            true => Err(Box::new(Settlement::of(job, Outcome::Expired))),
+            true => Err(Box::new(Settlement::from_job(job, Outcome::Expired))),
             false => Ok(job),
         }
     }

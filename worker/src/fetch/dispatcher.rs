@@ -39,7 +39,7 @@ pub(crate) async fn run(
         while running.try_join_next().is_some() {}
         if stop.is_cancelled() {
             for Ready { job, .. } in jobs {
-                pass_on(&settle, Settlement::of(job, Outcome::Released)).await;
+                pass_on(&settle, Settlement::from_job(job, Outcome::Released)).await;
             }
             continue;
         }
@@ -92,7 +92,7 @@ async fn start(
             Start::Full => Outcome::Skipped(Skip::Limit),
             Start::Lost => Outcome::SentAgain,
         };
-        pass_on(settle, Settlement::of(ready.job, outcome)).await;
+        pass_on(settle, Settlement::from_job(ready.job, outcome)).await;
     }
     Ok(go)
 }
@@ -140,7 +140,7 @@ async fn fetch(
             let (job_then, no_page) = *without;
             unless_panicked(job, hand_over(fetching, job_then, no_page)).await
         }
-        Err(_) => Settlement::of(job, panicked()),
+        Err(_) => Settlement::from_job(job, panicked()),
     };
     let settlement = settlement.after(began.elapsed()).with_place(place);
     match is_alone {
@@ -176,7 +176,7 @@ fn put_off(job: &Job, away: Duration) -> Processed {
 /// Returns the outcome of a job, unless handling it panics.
 async fn unless_panicked(job: Job, handling: impl Future<Output = Settlement>) -> Settlement {
     let settlement = AssertUnwindSafe(handling).catch_unwind().await;
-    settlement.unwrap_or_else(|_| Settlement::of(job, panicked()))
+    settlement.unwrap_or_else(|_| Settlement::from_job(job, panicked()))
 }
 
 /// The page is not retried: it would do to other workers what it has done to this one.

@@ -108,9 +108,10 @@ pub(crate) struct InFile {
 
 impl InFile {
     /// Reads a whole file.
-    pub(crate) async fn of(file: &ItemsFile) -> Result<Self, Failure> {
-        let mut content = Fingerprint::of("");
-        let show = |fields: &Fields| content = Fingerprint::of(&format!("{content}{}", as_text(fields)));
+    pub(crate) async fn new(file: &ItemsFile) -> Result<Self, Failure> {
+        let mut content = Fingerprint::from_text("");
+        let show =
+            |fields: &Fields| content = Fingerprint::from_text(&format!("{content}{}", as_text(fields)));
         match file.look(show).await {
             Ok(count) => Ok(Self { content, count }),
             Err(why) => Err(Failure::new(Class::Handler, why)),
@@ -130,7 +131,7 @@ pub(crate) struct Equals(HashMap<Fingerprint, usize>);
 impl Equals {
     /// Counts an item, and returns the number of earlier items with equal content.
     pub(crate) fn before(&mut self, said: &str) -> usize {
-        self.count(Fingerprint::of(said))
+        self.count(Fingerprint::from_text(said))
     }
 
     fn count(&mut self, said: Fingerprint) -> usize {
@@ -157,7 +158,7 @@ impl Contents {
 
     /// Returns the number of earlier items with equal content; `None` if the item belongs to another share.
     fn equals_before(&mut self, said: &str) -> Option<usize> {
-        let said = Fingerprint::of(said);
+        let said = Fingerprint::from_text(said);
         let is_of_share = said.short().cast_unsigned() % self.shares == self.share;
         is_of_share
             .then(|| self.of_answer.0.get(&said).copied().unwrap_or_default() + self.of_share.count(said))

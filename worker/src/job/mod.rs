@@ -87,6 +87,6 @@ impl Job {
 
     /// Returns the claim of its record.
     pub(crate) fn claim(&self) -> Claim {
-        Claim::of(&self.message)
+        Claim::new(&self.message)
     }
 }

@@ -18,7 +18,7 @@ impl NoPage {
     /// Returns the failure of an attempt for its program. Returns the outcome unchanged if the program does
     /// not handle it: the program reads no pages, the request does not ask for failures, or trawl handles the
     /// outcome itself.
-    pub(crate) fn of(job: &Job, outcome: Outcome) -> Result<Self, Outcome> {
+    pub(crate) fn new(job: &Job, outcome: Outcome) -> Result<Self, Outcome> {
         let wanted = job.reader().and(job.request()).and_then(|request| request.new.failures);
         let attempt = job.attempts + 1;
         let view = wanted.and_then(|wanted| match &outcome {

@@ -106,7 +106,7 @@ impl Settlement {
     }
 
     /// Creates the settlement of a job.
-    pub(crate) fn of(job: Job, disposition: impl Into<Disposition>) -> Self {
+    pub(crate) fn from_job(job: Job, disposition: impl Into<Disposition>) -> Self {
         let Job { message, attempts, spider, .. } = job;
         let mut settlement = Self::new(message, disposition);
         settlement.0.attempts = attempts;
@@ -117,13 +117,13 @@ impl Settlement {
     /// Creates the settlement of a job that comes back later, and asks for another slot then.
     pub(crate) fn snooze(mut job: Job, until: UnixMs) -> Self {
         job.message.slot = None;
-        Self::of(job, Disposition::Snooze { until })
+        Self::from_job(job, Disposition::Snooze { until })
     }
 
     /// Creates the settlement of a page, which from now on waits for its spider's sinks if it has anything for them.
     pub(crate) fn done(job: Job, output: PageOutput, memory: Option<PageVisit>) -> Self {
         output.await_sinks();
-        Self::of(job, Disposition::Done { output, memory })
+        Self::from_job(job, Disposition::Done { output, memory })
     }
 
     /// Creates the settlement of a task.

@@ -75,7 +75,7 @@ impl Parser {
             let never = AtomicBool::new(false);
             let extract = || extractor.extract(&url, &response, &never);
             return catch_unwind(AssertUnwindSafe(extract))
-                .unwrap_or_else(|panic| Err(lost(Lost::of(&*panic))));
+                .unwrap_or_else(|panic| Err(lost(Lost::new(&*panic))));
         }
         let domain = HostKey::domain(&url.host());
         let is_heavy = response.body.len() > LARGE || self.heavy.contains_key(&domain);

@@ -30,7 +30,7 @@ pub(super) enum Lost {
 
 impl Lost {
     /// Returns the message of a panic.
-    pub(super) fn of(panic: &(dyn Any + Send)) -> Self {
+    pub(super) fn new(panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         Self::Panicked(text.unwrap_or("no message").to_owned())
@@ -83,7 +83,7 @@ impl Threads {
                 return true;
             }
             let result = catch_unwind(AssertUnwindSafe(|| work(&given_up)));
-            answer.send(result.map_err(|panic| Lost::of(&*panic))).is_ok()
+            answer.send(result.map_err(|panic| Lost::new(&*panic))).is_ok()
         });
         self.0.add(weight, task);
         wait.has_begun = (&mut wait.begun).await.is_ok();

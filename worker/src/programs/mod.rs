@@ -29,7 +29,7 @@ pub(crate) enum Running {
 impl Running {
     /// Returns the program of a spider, if it has one. It runs in `folder`, and makes requests through a
     /// proxy if `proxy` is given.
-    pub(crate) fn of(
+    pub(crate) fn new(
         spider: &Spider,
         folder: PathBuf,
         proxy: Option<Arc<dyn ProxyAccess>>,

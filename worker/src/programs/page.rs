@@ -54,7 +54,7 @@ pub(crate) struct Reading {
 
 impl Reading {
     /// Returns the result for a page that no program reads.
-    pub(crate) fn of(extraction: Extraction) -> Self {
+    pub(crate) fn new(extraction: Extraction) -> Self {
         Self { extraction, file: None, requests: Vec::new(), tasks: Vec::new() }
     }
 }

@@ -69,7 +69,7 @@ struct Access {
 impl HandlerProxy {
     /// Returns a proxy for a process that does not crawl, with the schedules in `hosts`.
     pub fn alone(settings: Arc<Settings>, hosts: Arc<dyn Hosts>) -> Arc<Self> {
-        let proxy = Self::of(PoliteClient::alone(settings, hosts));
+        let proxy = Self::new(PoliteClient::alone(settings, hosts));
         let (schedules, stop) = (proxy.asker.schedules.clone(), proxy.stop.clone());
         proxy.tasks.spawn(async move {
             stop.run_until_cancelled(schedules.in_flight.freeing(&*schedules.hosts)).await;
@@ -77,7 +77,7 @@ impl HandlerProxy {
         proxy
     }
 
-    pub(crate) fn of(asker: PoliteClient) -> Arc<Self> {
+    pub(crate) fn new(asker: PoliteClient) -> Arc<Self> {
         let (credentials, address, tasks, stop) = Default::default();
         Arc::new(Self { asker, credentials, address, tasks, stop })
     }
@@ -97,7 +97,7 @@ impl HandlerProxy {
             return Ok(None);
         }
         let passage = fetcher.passage()?;
-        let own = AsSpider::of(spider, &self.asker.settings, fetcher.clone());
+        let own = AsSpider::new(spider, &self.asker.settings, fetcher.clone());
         Ok(Some(Arc::new(Access { proxy: Arc::clone(self), user: Arc::new(User { own, passage }) })))
     }
 

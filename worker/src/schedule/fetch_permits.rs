@@ -118,7 +118,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_more_permits_are_kept_at_hand_than_the_ceiling_lets_begin_at_once() {
-        let ceiling = Arc::new(Ceiling::of("1/h".parse().unwrap()));
+        let ceiling = Arc::new(Ceiling::new("1/h".parse().unwrap()));
         let mut permits = FetchPermits::new(8, ceiling);
         assert_eq!(permits.some().await, 1);
         let permit = permits.take().unwrap();

@@ -47,7 +47,7 @@ pub(crate) struct AsSpider {
 
 impl AsSpider {
     /// Returns the identity of `spider`, whose requests `fetcher` makes.
-    pub(crate) fn of(spider: &Spider, settings: &Settings, fetcher: Fetcher) -> Self {
+    pub(crate) fn new(spider: &Spider, settings: &Settings, fetcher: Fetcher) -> Self {
         Self {
             fetcher,
             politeness: spider.politeness.apply(&settings.politeness),
@@ -81,7 +81,7 @@ impl PoliteClient {
             in_flight: Arc::default(),
             // No request takes longer.
             lapse: settings.fetch.timeout + NEAR,
-            ceiling: Arc::new(Ceiling::of(settings.fetch.max_rate)),
+            ceiling: Arc::new(Ceiling::new(settings.fetch.max_rate)),
             addresses: Arc::new(AddressRate::new(settings.politeness.address_rate)),
         };
         let (robots, exchange, host_log) = Default::default();

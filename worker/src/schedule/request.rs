@@ -67,7 +67,7 @@ pub(super) fn prepare(
     Ok(HostRequest {
         pace,
         slot: message.slot,
-        standing: Standing::of(message.turn.map(|(turn, _)| turn)),
+        standing: Standing::new(message.turn.map(|(turn, _)| turn)),
         deadline: message.deadline,
         waits_for_host_only: job.waits_for_host_only,
         ..HostRequest::new(&HostPolicy { pace, ..policy })

@@ -107,7 +107,7 @@ impl RobotsMemory {
 
 /// Returns the rules in a response.
 fn read(file: &RobotsFile, name: &RobotsName) -> Known {
-    match Robots::of(file, name) {
+    match Robots::new(file, name) {
         Some(rules) => Known::Rules(Arc::new(rules)),
         None if file.status == 0 => Known::Unreadable(unanswered(&String::from_utf8_lossy(&file.body))),
         None => {

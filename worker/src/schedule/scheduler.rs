@@ -423,9 +423,9 @@ impl Scheduler {
     }
 
     async fn settle(&self, job: Job, outcome: Outcome) {
-        match NoPage::of(&job, outcome) {
+        match NoPage::new(&job, outcome) {
             Ok(no_page) => self.hand_on(vec![Ready { job, next: Next::HandOver(Box::new(no_page)) }]).await,
-            Err(outcome) => self.pass_on(Settlement::of(job, outcome)).await,
+            Err(outcome) => self.pass_on(Settlement::from_job(job, outcome)).await,
         }
     }
 

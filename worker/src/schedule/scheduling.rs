@@ -35,7 +35,7 @@ impl Scheduling {
             in_flight: Arc::default(),
             // The same expiry as a URL's lease.
             lapse: settings.recovery.lost_after / 4,
-            ceiling: Arc::new(Ceiling::of(settings.fetch.max_rate)),
+            ceiling: Arc::new(Ceiling::new(settings.fetch.max_rate)),
             addresses: Arc::new(AddressRate::new(settings.politeness.address_rate)),
         };
         let asker = PoliteClient {

@@ -201,32 +201,32 @@ fn attempt(Handled { message, disposition, .. }: &Handled) -> Option<Attempt> {
         Disposition::Republish => ("sent again", None),
         Disposition::Release => ("released", None),
     };
-    Attempt::of(message, outcome, error.map(Class::as_str))
+    Attempt::new(message, outcome, error.map(Class::as_str))
 }
 
 /// Returns the decision about a URL for the engine.
 fn ruling(settler: &Settler, handled: Handled) -> ports::Settlement {
     let Handled { message, attempts, disposition, .. } = handled;
-    let finish = |terminal| Finish::new(Claim::of(&message), terminal);
+    let finish = |terminal| Finish::new(Claim::new(&message), terminal);
     let disposition = match disposition {
         Disposition::Done { output, memory } => {
             let PageOutput { links, elsewhere, left_out, landed, bytes, missing, items, .. } = output;
             let finish = Finish { landed, bytes, missing, left_out, items, ..finish(Terminal::Done) };
-            finish_with(Completion { links, elsewhere, memory, ..Completion::of(finish) })
+            finish_with(Completion { links, elsewhere, memory, ..Completion::new(finish) })
         }
         Disposition::Skipped { skip, memory } => {
             debug!(url = %message.work, reason = skip.as_str(), "skipped");
             let note = (skip == Skip::Blocked).then(|| note(&message, blocked(settler, attempts)));
             let finish = Finish { why: Some(skip.as_str()), note, ..finish(Terminal::Skipped) };
-            finish_with(Completion { memory, ..Completion::of(finish) })
+            finish_with(Completion { memory, ..Completion::new(finish) })
         }
         Disposition::Failed { failure, reason, memory } => {
             let attempts = if reason == Reason::Poison { attempts } else { attempts + 1 };
-            let completion = Completion { memory, ..Completion::of(finish(Terminal::Failed)) };
+            let completion = Completion { memory, ..Completion::new(finish(Terminal::Failed)) };
             dead_letter(settler, &message, completion, failed(settler, failure, reason, attempts))
         }
         Disposition::Expired => {
-            let completion = Completion::of(finish(Terminal::Expired));
+            let completion = Completion::new(finish(Terminal::Expired));
             dead_letter(settler, &message, completion, expired(settler, attempts))
         }
         Disposition::Retry { failure, until } => {

@@ -26,7 +26,7 @@ struct Seen {
 impl EmptyFields {
     /// Starts with no pages read. Fields with metadata that pages may or may not have are left out, since
     /// they may well be missing everywhere.
-    pub(crate) fn of(spider: &Spider) -> Self {
+    pub(crate) fn new(spider: &Spider) -> Self {
         let all = spider.items.iter().flat_map(|rule| rule.fields.iter().map(|field| (&rule.name, field)));
         let own = all.filter(|(_, (_, field))| !matches!(field.from, FieldSource::Page(_)));
         let seen = |(item, (name, _)): (&Option<String>, &(String, _))| Seen {
@@ -107,7 +107,7 @@ mod tests {
         let fields = fields.map(|(name, css)| (name.to_owned(), css.to_owned())).into();
         let items = Items { fields, ..Items::default() };
         let spider = Spider::without_file(SpiderName::default(), &items);
-        let empty_fields = EmptyFields::of(&spider);
+        let empty_fields = EmptyFields::new(&spider);
         assert_eq!(empty_fields.names(), ["name", "price", "tags"], "not the title, which no page need have");
         empty_fields.look(&spider, &[item(&json!({"name": "x", "price": null, "tags": []}))]);
         assert_eq!(empty_fields.names(), ["price", "tags"]);

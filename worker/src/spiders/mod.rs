@@ -471,12 +471,12 @@ impl Spiders {
             Some(text) => self.folder.mistaken(name, text, mistakes).into(),
             None => Unready::Mistaken(mistakes),
         };
-        let Ready { extractor, scope, bans } = Ready::of(&spider, &self.settings.fetch).map_err(mistaken)?;
+        let Ready { extractor, scope, bans } = Ready::new(&spider, &self.settings.fetch).map_err(mistaken)?;
         let fetch = spider.request.apply(&self.settings.fetch);
-        let fetcher = Fetcher::of(&spider, &self.settings.fetch)?.within(self.memory.clone());
+        let fetcher = Fetcher::from_spider(&spider, &self.settings.fetch)?.within(self.memory.clone());
         let apart = fetcher.on(&self.threads)?;
         let proxy = (self.proxy)(&spider, &apart)?;
-        let program = Running::of(&spider, self.folder.program_folder(name), proxy)?;
+        let program = Running::new(&spider, self.folder.program_folder(name), proxy)?;
         Ok(LoadedSpider {
             scope,
             bans,
@@ -486,7 +486,7 @@ impl Spiders {
             apart,
             fetcher,
             extractor: Arc::new(extractor),
-            empty_fields: EmptyFields::of(&spider),
+            empty_fields: EmptyFields::new(&spider),
             sinks: Vec::new(),
             backlog: SinkBacklog::default(),
             program,
@@ -498,7 +498,7 @@ impl Spiders {
     fn version(&self, name: &SpiderName, handler: &Handler) -> ProgramVersion {
         let files = self.versions.of(&self.folder, name, handler);
         let text = self.folder.text(name).ok().flatten().unwrap_or_default();
-        ProgramVersion { files, shown: FileHash::of(&format!("{files} {text}")) }
+        ProgramVersion { files, shown: FileHash::from_text(&format!("{files} {text}")) }
     }
 
     /// Returns its sinks: the same as before, if they have the same settings and take the same items.

@@ -32,7 +32,7 @@ struct Place {
 }
 
 impl Place {
-    fn of(folder: &Folder, name: &SpiderName) -> Self {
+    fn new(folder: &Folder, name: &SpiderName) -> Self {
         let (file, is_own) = (folder.file(name), folder.has_own_folder(name));
         Self { folder: folder.program_folder(name), is_own, file }
     }
@@ -48,7 +48,7 @@ impl ProgramVersions {
         if let Some(known) = self.lock().get(name).filter(|known| known.handler == *handler) {
             return known.version;
         }
-        let place = Place::of(folder, name);
+        let place = Place::new(folder, name);
         let files = place.find(handler);
         let version = files.hash(&place.folder);
         let known = Known { handler: handler.clone(), files, version, is_changing: false };
@@ -61,7 +61,7 @@ impl ProgramVersions {
         let programs: Vec<(SpiderName, Handler)> =
             self.lock().iter().map(|(name, known)| (name.clone(), known.handler.clone())).collect();
         for (name, handler) in programs {
-            let place = Place::of(folder, &name);
+            let place = Place::new(folder, &name);
             let files = place.find(&handler);
             if self.has_changed_and_settled(&name, &handler, &files) {
                 let version = files.hash(&place.folder);

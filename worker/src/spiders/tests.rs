@@ -51,9 +51,9 @@ impl Fixture {
         let settings = Settings { spiders_dir: folder.path().to_owned(), ..Settings::default() };
         let threads = Threads::start(1).unwrap();
         let log = OwnLog::new();
-        let folder_of = Folder::of(&settings);
+        let folder_of = Folder::new(&settings);
         let hosts = Embedded::in_memory().unwrap().hosts();
-        let proxy = HandlerProxy::of(PoliteClient::alone(Arc::new(settings.clone()), hosts));
+        let proxy = HandlerProxy::new(PoliteClient::alone(Arc::new(settings.clone()), hosts));
         let proxy: ProxyForPrograms = Box::new(move |spider, fetcher| proxy.access(spider, fetcher));
         let spiders =
             Spiders::new(&settings, folder_of, Arc::new(Nowhere), threads, proxy, log.writer.clone())
@@ -317,10 +317,10 @@ fn a_task_of_a_spider_that_is_elsewhere_is_left_to_others_and_a_page_of_it_refus
     let requests = SpiderRequests::new(Arc::new(fixture.spiders));
     let of = |work: Work, spider: &str| {
         let crawl = CrawlRef::adhoc_of(spider.parse().unwrap());
-        requests.check(Message { is_ours: false, ..Message::of(work, crawl, Lane::Task) })
+        requests.check(Message { is_ours: false, ..Message::new(work, crawl, Lane::Task) })
     };
     let task = |spider: &str| {
-        let new = NewTask::of("do it".parse().unwrap());
+        let new = NewTask::from_recipe("do it".parse().unwrap());
         of(Task::new(&spider.parse().unwrap(), new).into(), spider)
     };
     assert!(task("elsewhere").is_ok());

@@ -111,8 +111,8 @@ fn output(
     let mut equals = Equals::default();
     let items = items_of(message, &key, items, &mut equals);
     let in_file = file.as_ref().map_or(0, ItemsFile::items);
-    let (has_own, counted) = (!items.is_empty(), ItemCounts::of(&spider.spider, &items, in_file));
-    let page = Page::of(message, items);
+    let (has_own, counted) = (!items.is_empty(), ItemCounts::new(&spider.spider, &items, in_file));
+    let page = Page::new(message, items);
     let file = file.map(|file| {
         let (like, ids) = (item(message, &page.key), Ids::ByContent(Contents::new(equals, &file)));
         Box::new(FileItems::new(file, &page, like, ids))
@@ -160,7 +160,7 @@ fn link(
     }
     let routed = route::route(&spider.route, url, Hints::default());
     let deadline = routed.ttl.map(|ttl| UnixMs::now().plus(ttl));
-    Some(led_to(message, NewWork { deadline, ..NewWork::of(work, routed.lane) }))
+    Some(led_to(message, NewWork { deadline, ..NewWork::new(work, routed.lane) }))
 }
 
 /// Returns the items of a program, each with its id.

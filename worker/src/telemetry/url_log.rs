@@ -146,8 +146,8 @@ mod tests {
         let log = OwnLog::new();
         let urls = UrlLog::new(&Settings::default(), log.writer.clone());
         let crawl = CrawlRef::adhoc();
-        let task = Task::new(&crawl.spider, NewTask::of("do it".parse().unwrap()));
-        let message = Message::of(task.into(), crawl, Lane::Task);
+        let task = Task::new(&crawl.spider, NewTask::from_recipe("do it".parse().unwrap()));
+        let message = Message::new(task.into(), crawl, Lane::Task);
         for (class, retries) in [(Class::Handler, Some(7)), (Class::Handler, None), (Class::Timeout, Some(7))]
         {
             let retry = Disposition::Retry { failure: Failure::new(class, "no"), until: UnixMs(0) };
@@ -156,7 +156,7 @@ mod tests {
         }
         let request = NewRequest { retries: Some(9), ..NewRequest::get("/") };
         let work = Work::of_request("http://a.example/".parse().unwrap(), request).unwrap();
-        let message = Message::of(work, CrawlRef::adhoc(), Lane::Bulk);
+        let message = Message::new(work, CrawlRef::adhoc(), Lane::Bulk);
         let retry = Disposition::Retry { failure: Failure::new(Class::Timeout, "no"), until: UnixMs(0) };
         urls.settles(&Settlement::new(message, retry).into_handled());
         let said: Vec<String> =

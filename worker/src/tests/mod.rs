@@ -56,7 +56,7 @@ impl Worker {
         settings.log.keep = 0;
         settings.spiders_dir = folder.path().to_owned();
         set(&mut settings);
-        let (stop, spiders) = (CancellationToken::new(), Folder::of(&settings));
+        let (stop, spiders) = (CancellationToken::new(), Folder::new(&settings));
         let (id, health) = (WorkerId::of_this_machine(), Arc::default());
         let running = run_with(memory.ports(), settings, spiders, id, health, stop.clone(), runner);
         Self { memory: memory.clone(), stop, running: tokio::spawn(running), _folder: folder }

@@ -23,7 +23,7 @@ impl TaskRunner for Asks {
     }
 
     async fn run(&self, spider: &LoadedSpider, task: TaskView, _: &LogWriter) -> Ran {
-        let own = AsSpider::of(&spider.spider, &self.asker.settings, spider.fetcher.clone());
+        let own = AsSpider::new(&spider.spider, &self.asker.settings, spider.fetcher.clone());
         for url in task.recipe.as_str().split(' ') {
             let host = url.parse::<CanonicalUrl>().unwrap().host();
             let (policy, begun) = (own.politeness.host_policy(&host), Instant::now());

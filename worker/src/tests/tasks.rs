@@ -56,7 +56,7 @@ impl TaskRunner for ByWord {
             }
             _ => {
                 let fields = json!({ "title": recipe }).as_object().cloned().unwrap();
-                let tasks = vec!["child".parse().map(trawl_common::task::NewTask::of).unwrap()];
+                let tasks = vec!["child".parse().map(trawl_common::task::NewTask::from_recipe).unwrap()];
                 let urls = vec![NewRequest::get("http://a.example/")];
                 Ran::Done(Gave { items: vec![fields], tasks, urls, ..Gave::default() })
             }
@@ -69,7 +69,7 @@ async fn file_of_items(count: usize) -> (ItemsFile, File) {
     let mut file = tempfile::tempfile().unwrap();
     (0..count).for_each(|number| writeln!(file, "{{\"number\": {number}}}").unwrap());
     let bytes = file.metadata().unwrap().len();
-    (ItemsFile::of(file.try_clone().unwrap(), bytes).checked().await.unwrap(), file)
+    (ItemsFile::new(file.try_clone().unwrap(), bytes).checked().await.unwrap(), file)
 }
 
 /// Records when the run of a task is dropped.

@@ -73,13 +73,13 @@ impl PageReader {
     ) -> Result<Tried, Untried> {
         if let Some(program) = self.program.as_ref().and_then(Running::reader) {
             let extraction = read_by(program, spider, landed, &response).await?;
-            return Ok(Tried::of(spider, scope, landed, response, extraction));
+            return Ok(Tried::new(spider, scope, landed, response, extraction));
         }
         if !extractor.reads(&response) {
             return Err(not_read(response.content_type().unwrap_or("no type")));
         }
         let extraction = self.parser.read(Arc::clone(extractor), landed.clone(), response.clone()).await?;
-        Ok(Tried::of(spider, scope, landed, response, extraction))
+        Ok(Tried::new(spider, scope, landed, response, extraction))
     }
 }
 
@@ -128,7 +128,7 @@ impl TaskTrial {
     /// # Errors
     ///
     /// Fails if it cannot be run, or there is none.
-    pub fn of(spider: &Spider, folder: PathBuf, proxy: &Arc<HandlerProxy>) -> Result<Self, Unready> {
+    pub fn new(spider: &Spider, folder: PathBuf, proxy: &Arc<HandlerProxy>) -> Result<Self, Unready> {
         Ok(running(spider, folder, proxy)?.map(Self).ok_or(CannotRun::None)?)
     }
 
@@ -143,9 +143,9 @@ fn running(spider: &Spider, folder: PathBuf, proxy: &Arc<HandlerProxy>) -> Resul
     if spider.handler.is_none() {
         return Ok(None);
     }
-    let fetcher = Fetcher::of(spider, &proxy.settings().fetch)?;
+    let fetcher = Fetcher::from_spider(spider, &proxy.settings().fetch)?;
     let access = proxy.access(spider, &fetcher)?;
-    Ok(Running::of(spider, folder, access)?)
+    Ok(Running::new(spider, folder, access)?)
 }
 
 fn not_read(content_type: &str) -> Untried {

@@ -92,7 +92,7 @@ impl Trials {
         let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| NotTried::Full(AT_ONCE))?;
         let trying = tokio::spawn(async move {
             let _permit = permit;
-            let trial = Trial::of(&self, &spider, ready, url)?;
+            let trial = Trial::new(&self, &spider, ready, url)?;
             self.asker.schedules.freeing(trial.run()).await
         });
         match timeout(LONGEST, trying).await {
@@ -119,9 +119,14 @@ struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    fn of(trials: &'a Trials, spider: &'a Spider, ready: Ready, url: CanonicalUrl) -> Result<Self, NotTried> {
+    fn new(
+        trials: &'a Trials,
+        spider: &'a Spider,
+        ready: Ready,
+        url: CanonicalUrl,
+    ) -> Result<Self, NotTried> {
         let (settings, Ready { extractor, scope, bans }) = (&trials.asker.settings, ready);
-        let fetcher = Fetcher::of(spider, &settings.fetch)
+        let fetcher = Fetcher::from_spider(spider, &settings.fetch)
             .and_then(|fetcher| fetcher.within(trials.memory.clone()).on(&trials.threads))
             .map_err(|error| NotTried::Unusable(error.to_string()))?;
         let (robots, redirects, status) = Default::default();
@@ -131,7 +136,7 @@ impl<'a> Trial<'a> {
             extractor: Arc::new(extractor),
             scope,
             bans,
-            own: AsSpider::of(spider, settings, fetcher),
+            own: AsSpider::new(spider, settings, fetcher),
             deadline: Instant::now() + LONGEST,
             trail: Trail::new(url, MAX_REDIRECTS),
             robots,

@@ -52,7 +52,7 @@ impl Worker {
         let scheduling =
             Arc::new(Scheduling::new(&context, Arc::clone(&ports.hosts), Arc::clone(&standstill)));
         let tasks = runner(&scheduling.asker);
-        let proxy = HandlerProxy::of(scheduling.asker.clone());
+        let proxy = HandlerProxy::new(scheduling.asker.clone());
         let proxy_ends = proxy.until_dropped();
         let spiders = load_spiders(&context, folder, &ports, &threads, &proxy)?;
         let Joined { frontier, maintenance } = ports.engine.join(Joining {

@@ -69,7 +69,7 @@ pub(crate) fn cancel_tasks(
         let (Some(id), UrlState::Pending(_)) = (found.id, found.url) else { continue };
         let finish =
             Finish::new(Claim { crawl: crawl.clone(), key: key.clone().into() }, Terminal::Cancelled);
-        let cancels = End::of(Terminal::Cancelled, None);
+        let cancels = End::new(Terminal::Cancelled, None);
         end(db, memory, (&address, &finish), cancels, (found.crawl.key, id))?;
         deltas.ended(found.crawl.key, key.as_str(), cancels, 0);
         cancelled += 1;
@@ -107,7 +107,7 @@ pub(crate) fn replay(
             Terminal::Skipped => Some(Skip::Blocked.as_str()),
             Terminal::Done | Terminal::Expired | Terminal::Cancelled => None,
         };
-        let again = NewWork { depth: note.depth, referrer: note.referrer, ..NewWork::of(work, note.lane) };
+        let again = NewWork { depth: note.depth, referrer: note.referrer, ..NewWork::new(work, note.lane) };
         let address = Address::new(into, key.as_str());
         if !records::insert_again(db, &mut memory.seen, &target, &address, &again)? {
             continue;

@@ -120,7 +120,7 @@ fn revision(db: &Connection, project: &ProjectName) -> Result<u64> {
 
 fn latest(db: &Connection, project: &ProjectName) -> Result<Option<(Version, SpiderFiles)>> {
     let Some((version, _, files)) = one(db, project, None)? else { return Ok(None) };
-    Ok(Some((version, SpiderFiles::of(files).map_err(Fault::corrupt)?)))
+    Ok(Some((version, SpiderFiles::new(files).map_err(Fault::corrupt)?)))
 }
 
 fn text(

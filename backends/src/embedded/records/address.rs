@@ -15,7 +15,7 @@ impl Address {
     /// Returns the address of this key in `crawl`. Each spider has its own seen URLs, so its name is part of the
     /// hash.
     pub(crate) fn new(crawl: &CrawlRef, key: &str) -> Self {
-        Self { url: Fingerprint::of(&format!("{}\n{key}", crawl.spider)), crawl: crawl.clone() }
+        Self { url: Fingerprint::from_text(&format!("{}\n{key}", crawl.spider)), crawl: crawl.clone() }
     }
 
     /// Returns the addresses of `keys` for a spider, in its ad-hoc crawl, as no particular crawl is meant.

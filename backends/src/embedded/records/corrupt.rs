@@ -30,7 +30,7 @@ pub(crate) fn quarantine(db: &Connection, memory: &mut Memory, record: &Unreadab
         return Ok(());
     }
     let crawl = crawls::at(db, *crawl)?;
-    let corrupt = End::of(Terminal::Failed, Some(Reason::Corrupt.as_str()));
+    let corrupt = End::new(Terminal::Failed, Some(Reason::Corrupt.as_str()));
     match Key::recorded(url) {
         Ok(key) => {
             let claim = Claim { crawl: crawl.crawl.clone(), key };

@@ -272,7 +272,7 @@ impl Stored {
     /// Reads a row of a query that begins with [`COLUMNS`].
     pub(crate) fn read(row: &Row<'_>) -> Result<std::result::Result<Self, Unreadable>> {
         let fields = Fields::new(row, "record", "url");
-        match Self::of(row, &fields) {
+        match Self::new(row, &fields) {
             Err(Fault::Rule(error)) => {
                 let url = row.get_ref("url")?.as_bytes().map_err(rusqlite::Error::from)?;
                 let url = String::from_utf8_lossy(url).into_owned();
@@ -282,7 +282,7 @@ impl Stored {
         }
     }
 
-    fn of(row: &Row<'_>, fields: &Fields<'_, '_>) -> Result<Self> {
+    fn new(row: &Row<'_>, fields: &Fields<'_, '_>) -> Result<Self> {
         Ok(Self {
             id: row.get(0)?,
             crawl: row.get(1)?,

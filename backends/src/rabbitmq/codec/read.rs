@@ -70,7 +70,7 @@ fn message(
         Author::Stranger => false,
         Author::Anyone => is_named,
     };
-    if is_ours(is_named(Fingerprint::of(body)))
+    if is_ours(is_named(Fingerprint::from_text(body)))
         && let Some(format) = headers.number(FORMAT_HEADER).map_err(malformed)?
         && format::is_newer(format)
     {
@@ -88,7 +88,7 @@ fn message(
         let is_named = is_named(task.key.id());
         (Work::from(task), is_named)
     } else {
-        let is_named = is_named(Fingerprint::of(body));
+        let is_named = is_named(Fingerprint::from_text(body));
         (page(body, is_ours(is_named)).map_err(malformed)?, is_named)
     };
     if author == Author::Stranger {
@@ -147,7 +147,7 @@ fn task(body: &str, headers: Headers<'_>, spider: SpiderName) -> Result<Task, St
         priority: headers.priority()?.unwrap_or_default(),
         retries: retries.map_err(|_| "header retries: too high".to_owned())?,
         project: headers.parsed("project")?,
-        ..NewTask::of(body.parse().map_err(|error: InvalidRecipe| error.to_string())?)
+        ..NewTask::from_recipe(body.parse().map_err(|error: InvalidRecipe| error.to_string())?)
     };
     Ok(Task::new(&spider, new))
 }
@@ -176,7 +176,7 @@ fn strangers(
         }
     };
     let deadline = expiration(delivery).or_else(|| outlived(headers, line));
-    Message { deadline, is_ours: false, ..Message::of(work, crawl, lane) }
+    Message { deadline, is_ours: false, ..Message::new(work, crawl, lane) }
 }
 
 /// Returns the expiry of a stranger's message that outlived its lane: it has passed the lane's deadline, unless it

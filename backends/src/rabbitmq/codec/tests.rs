@@ -75,7 +75,7 @@ fn newer(key: Option<&str>) -> (Delivery, Trust) {
     put_text(&mut headers, "colour", "red");
     seal.sign(Purpose::Wake, b"https://example.com/a", &mut headers);
     headers.insert("x-death".into(), AMQPValue::FieldArray(Default::default()));
-    let id = Fingerprint::of("https://example.com/a").to_string();
+    let id = Fingerprint::from_text("https://example.com/a").to_string();
     let properties = BasicProperties::default().with_headers(headers).with_message_id(id.into());
     let trust = Trust { seal, ..Trust::default() };
     (delivery(b"https://example.com/a", properties.with_type("new".into())), trust)
@@ -184,7 +184,7 @@ fn a_task_is_read_as_it_was_written_also_when_it_comes_back() {
     let crawl = CrawlRef { id: "c1".parse().unwrap(), spider: "docs".parse().unwrap() };
     let task = Task::new(&crawl.spider, NewTask::from_line(line).unwrap());
     let id = task.key.id().to_string();
-    let task = Message { depth: 2, ..Message::of(task.into(), crawl, Lane::Task) };
+    let task = Message { depth: 2, ..Message::new(task.into(), crawl, Lane::Task) };
     for trust in [Trust::default(), sealed()] {
         for line in [SourceQueue::Task, SourceQueue::Due, SourceQueue::Expired] {
             let properties = sent(&task, &trust.seal);
@@ -193,7 +193,7 @@ fn a_task_is_read_as_it_was_written_also_when_it_comes_back() {
         }
     }
     let plain = Task::new(&task.crawl.spider, NewTask::from_line(r#""a""#).unwrap());
-    let plain = Message::of(plain.into(), task.crawl, Lane::Task);
+    let plain = Message::new(plain.into(), task.crawl, Lane::Task);
     let is_ours = |body: &[u8]| {
         message_of(body, sent(&plain, &Seal::default()), SourceQueue::Task, &Trust::default()).is_ours
     };
@@ -335,7 +335,7 @@ fn a_url_that_an_older_version_sent_stays_as_it_is_in_its_record() {
         Content::Message(message) => (message.work.to_string(), message.is_ours),
         other => panic!("{other:?}"),
     };
-    let sent = BasicProperties::default().with_message_id(Fingerprint::of(old).to_string().into());
+    let sent = BasicProperties::default().with_message_id(Fingerprint::from_text(old).to_string().into());
     assert_eq!(read(sent), (old.to_owned(), true));
     assert_eq!(read(BasicProperties::default()), ("http://example.com/~a".to_owned(), false));
 }
@@ -442,7 +442,7 @@ fn older_programs_know_a_request_for_one_of_a_newer_format() {
     let format =
         properties.headers().as_ref().and_then(|headers| headers.inner().get(FORMAT_HEADER).cloned());
     assert_eq!(format, Some(AMQPValue::LongLongInt(REQUESTS as i64)));
-    let id = Fingerprint::of(POST).to_string();
+    let id = Fingerprint::from_text(POST).to_string();
     assert_eq!(properties.message_id().as_ref().map(ShortString::as_str), Some(&*id));
 }
 

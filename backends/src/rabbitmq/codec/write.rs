@@ -146,7 +146,7 @@ pub(crate) fn dead_letter_properties(dead_letter: &DeadLetter) -> BasicPropertie
         put_text(&mut headers, "worker", worker.as_str());
     }
     put_number(&mut headers, "failed_at", cause.failed_at.0);
-    let id = Fingerprint::of(&dead_letter.url);
+    let id = Fingerprint::from_text(&dead_letter.url);
     envelope(id, cause.failed_at).with_content_type("text/plain".into()).with_headers(headers)
 }
 

@@ -23,7 +23,7 @@ const DELIVER: u16 = 60;
 const GET_OK: u16 = 71;
 
 impl Kind {
-    pub(super) fn of(byte: u8) -> Option<Self> {
+    pub(super) fn from_byte(byte: u8) -> Option<Self> {
         match byte {
             1 => Some(Self::Method),
             2 => Some(Self::Properties),

@@ -148,7 +148,7 @@ impl Screen {
         let size = u32::from_be_bytes([head[3], head[4], head[5], head[6]]) as usize;
         // Includes the byte that ends the frame.
         let whole = HEAD + size + 1;
-        match frame::Kind::of(head[0]) {
+        match frame::Kind::from_byte(head[0]) {
             Some(kind) if rest.len() > size => {
                 if let Some(version) = kind.screen(&mut rest[..size]) {
                     self.version = Some(version);

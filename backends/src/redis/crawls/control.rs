@@ -190,7 +190,7 @@ fn replayed(crawl: &CrawlRef, record: &[String]) -> Option<Message> {
         depth: depth.parse().ok()?,
         // The referrer is only a hint for people.
         referrer: referrer.parse().ok(),
-        ..Message::of(
+        ..Message::new(
             Work::stored(Key::recorded(key).ok()?, payload)?,
             crawl.clone(),
             lane.parse::<Lane>().ok()?,

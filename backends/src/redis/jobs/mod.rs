@@ -45,7 +45,7 @@ impl RedisJobs {
     /// Creates the jobs port on this connection; each spider runs `per_spider` jobs at a time. No worker is woken for a
     /// job.
     pub fn new(redis: Link, per_spider: NonZeroU32) -> Self {
-        let keys = JobKeys::of(redis.is_cluster());
+        let keys = JobKeys::new(redis.is_cluster());
         let (wake_ups, journal, left_out) = Default::default();
         let scripts = JobScripts::new(Clock::SERVER, Guard::None);
         Self { redis, keys, scripts, per_spider, wake_ups, journal, left_out }

@@ -108,7 +108,7 @@ impl SpiderStore for RedisSpiderStore {
         let mut call = self.scripts.add.key(keys::project(project));
         call.arg(version.as_str()).arg(MAX_VERSIONS);
         for (name, text) in files.iter() {
-            call.arg(name.as_str()).arg(FileHash::of(text).to_string()).arg(text);
+            call.arg(name.as_str()).arg(FileHash::from_text(text).to_string()).arg(text);
         }
         let (number, added) = self.redis.run(&call).await?;
         let spiders = files.iter().map(|(name, text)| (name.clone(), text.to_owned())).collect();
@@ -146,7 +146,7 @@ impl SpiderStore for RedisSpiderStore {
         self.journal.catch_up().await?;
         let Some((version, manifest)) = self.manifests(project).await?.pop() else { return Ok(None) };
         // No text is missing, unless the version is removed just now: then the next call finds another.
-        let files = self.files(project, manifest).await?.and_then(|files| SpiderFiles::of(files).ok());
+        let files = self.files(project, manifest).await?.and_then(|files| SpiderFiles::new(files).ok());
         let files = files.ok_or_else(|| unreadable(&keys::project(project), version.as_str()))?;
         Ok(Some((version, files)))
     }

@@ -56,7 +56,7 @@ impl RedisJournal {
         for (name, version) in &known.versions {
             call.arg(name.as_str()).arg(version.number).arg(version.added.0).arg(version.spiders.len());
             for (spider, text) in &version.spiders {
-                call.arg(spider.as_str()).arg(FileHash::of(text).to_string()).arg(text);
+                call.arg(spider.as_str()).arg(FileHash::from_text(text).to_string()).arg(text);
             }
         }
         for (name, number) in &known.removed {
@@ -74,7 +74,7 @@ impl RedisJournal {
         let Job { new, number, asked, state } = &known.job;
         let StoredState { status, runner, started, until, is_cancelled, problem, ended } = state.into();
         let mut call = scripts.restore.key(keys::JOBS);
-        call.arg(JobKeys::of(self.redis.is_cluster()).prefix()).arg(1);
+        call.arg(JobKeys::new(self.redis.is_cluster()).prefix()).arg(1);
         call.arg(new.id.as_str()).arg(new.spider.as_str()).arg(new.priority.to_string());
         call.arg(new.idempotency_key.as_ref().map_or("", |key| key.as_str()));
         call.arg(*number).arg(asked.0).arg(status.as_str()).arg(if is_cancelled { "1" } else { "" });

@@ -199,7 +199,7 @@ impl Round {
         let found = left.iter().position(|crawl| crawl.id.as_str() == first);
         left.rotate_left(found.unwrap_or_default());
         let cursor = if found.is_some() { cursor.to_owned() } else { "0".to_owned() };
-        Self::of(watermarks, crawls, left, cursor)
+        Self::new(watermarks, crawls, left, cursor)
     }
 
     /// Continues with the remaining crawls that are not over.
@@ -209,10 +209,10 @@ impl Round {
             self.cursor = "0".to_owned();
         }
         self.left.retain(is_open);
-        Self::of(watermarks, crawls, self.left, self.cursor)
+        Self::new(watermarks, crawls, self.left, self.cursor)
     }
 
-    fn of(watermarks: Watermarks, crawls: &[Standing], left: VecDeque<CrawlRef>, cursor: String) -> Self {
+    fn new(watermarks: Watermarks, crawls: &[Standing], left: VecDeque<CrawlRef>, cursor: String) -> Self {
         let over = crawls.iter().filter(|standing| standing.is_over() && !standing.is_cleared);
         let clearing = over.map(|standing| (standing.crawl.clone(), standing.is_announced)).collect();
         let open = crawls.iter().filter(|standing| standing.is_open());

@@ -136,7 +136,7 @@ pub(crate) fn lost_message(crawl: &CrawlRef, record: &[Vec<u8>]) -> Option<Messa
         until: optional(until)?.map(UnixMs),
         // Informational only.
         referrer: referrer.parse().ok(),
-        ..Message::of(
+        ..Message::new(
             Work::stored(Key::recorded(key).ok()?, payload)?,
             crawl.clone(),
             lane.parse::<Lane>().ok()?,

@@ -20,7 +20,7 @@ pub(crate) fn seen_keys(call: &mut ScriptInvocation<'_>, keys: &CrawlKeys) {
 
 /// Adds a URL as an argument of a script that uses the seen URLs.
 pub(crate) fn entry(call: &mut ScriptInvocation<'_>, url: &str) {
-    call.arg(url).arg(Fingerprint::of(url).short());
+    call.arg(url).arg(Fingerprint::from_text(url).short());
 }
 
 impl RedisRecords {

@@ -33,7 +33,7 @@ impl Fixture {
     async fn end(&self, number: usize, terminal: Terminal) {
         self.claim(&self.worker, number).await;
         let note = (terminal == Terminal::Failed)
-            .then(|| DeadLetterEntry::of(Cause { attempts: 1, ..Cause::new(Reason::Final, "", UnixMs(0)) }));
+            .then(|| DeadLetterEntry::new(Cause { attempts: 1, ..Cause::new(Reason::Final, "", UnixMs(0)) }));
         let finish = Finish { note, ..Finish::new(self.claim_on(number), terminal) };
         assert_eq!(self.frontier.finish(&self.worker, &[finish]).await.unwrap(), [true]);
     }

@@ -31,7 +31,7 @@ async fn the_record_of_a_request_says_that_only_newer_programs_read_it() {
     let fixture = Fixture::new().await;
     let lease = fixture.open().await;
     let request = request("a");
-    let new = NewWork::of(request.clone().into(), Lane::Bulk);
+    let new = NewWork::new(request.clone().into(), Lane::Bulk);
     fixture.frontier.admit(&lease, std::slice::from_ref(&new)).await.unwrap();
     let key = request.key.to_string();
     let kept = async || fixture.hash(PENDING).await.remove(0);

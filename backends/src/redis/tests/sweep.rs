@@ -62,7 +62,7 @@ impl Fixture {
 }
 
 fn note() -> DeadLetterEntry {
-    DeadLetterEntry::of(Cause { attempts: 1, ..Cause::new(Reason::Final, "", UnixMs(0)) })
+    DeadLetterEntry::new(Cause { attempts: 1, ..Cause::new(Reason::Final, "", UnixMs(0)) })
 }
 
 #[tokio::test]

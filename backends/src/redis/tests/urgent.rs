@@ -12,7 +12,7 @@ const URGENT: &str = "{crawled_urls}:urgent";
 
 fn task(recipe: &str, priority: f64) -> NewWork {
     let priority = priority.try_into().unwrap();
-    let new = NewTask { priority, ..NewTask::of(recipe.parse().unwrap()) };
+    let new = NewTask { priority, ..NewTask::from_recipe(recipe.parse().unwrap()) };
     NewWork::task(Task::new(&SpiderName::default(), new))
 }
 
@@ -60,7 +60,7 @@ impl Fixture {
     }
 
     async fn ends(&self, message: &Message) {
-        let finish = Finish::new(Claim::of(message), Terminal::Done);
+        let finish = Finish::new(Claim::new(message), Terminal::Done);
         assert_eq!(self.frontier.finish(&self.worker, &[finish]).await.unwrap(), [true]);
     }
 

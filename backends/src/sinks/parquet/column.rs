@@ -81,7 +81,7 @@ enum Datum {
 
 impl Cells {
     /// Creates an empty column.
-    pub(super) fn of(shape: Shape, list: bool) -> Self {
+    pub(super) fn new(shape: Shape, list: bool) -> Self {
         let values = match shape {
             Shape::Text | Shape::Json => Values::Text(Vec::new()),
             Shape::Integer | Shape::Instant => Values::Integer(Vec::new()),

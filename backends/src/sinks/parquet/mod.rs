@@ -64,7 +64,7 @@ impl Parquet {
             shown: folder.path.clone(),
             folder: directory,
             spider: spider.name.clone(),
-            columns: Columns::of(spider),
+            columns: Columns::new(spider),
             rotate: folder.rotate.as_u64(),
             sync: folder.sync,
             spool: Mutex::default(),

@@ -136,8 +136,8 @@ impl<'a> Table<'a> {
     fn new(columns: &'a Columns) -> Self {
         Self {
             known: columns.fields(),
-            columns: columns.iter().map(|column| (column, Cells::of(column.shape, column.list))).collect(),
-            other: Cells::of(Shape::Json, false),
+            columns: columns.iter().map(|column| (column, Cells::new(column.shape, column.list))).collect(),
+            other: Cells::new(Shape::Json, false),
         }
     }
 

@@ -20,7 +20,7 @@ pub(crate) enum Type {
 
 impl Type {
     /// Returns the type of a column of this shape.
-    pub(super) fn of(shape: Shape) -> Self {
+    pub(super) fn new(shape: Shape) -> Self {
         match shape {
             Shape::Text => Self::Text,
             Shape::Integer => Self::Integer,

@@ -248,7 +248,7 @@ mod tests {
     #[tokio::test]
     async fn a_database_that_a_delivered_spider_names_is_where_pages_may_be() {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let guard = Guard::of(settings::Fetch::default());
+        let guard = Guard::from_settings(settings::Fetch::default());
         let server = |url: &str| Server::new(&ServerUrl::new(url).guarded(), Some(&guard));
         for host in ["127.0.0.1", "localhost", "[::1]:6379", "169.254.169.254:80", "93.184.216.34:22"] {
             let server = server(&format!("postgres://u:s3cret@{host}/db")).unwrap();

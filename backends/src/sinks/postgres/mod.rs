@@ -37,7 +37,7 @@ impl Postgres {
     /// after the spider. A server chosen by someone who does not own the machine must be where requests for pages
     /// are allowed by default.
     pub fn new(url: &ServerUrl, table: Option<&str>, spider: &Spider) -> Result<Self> {
-        Self::with(url, table, spider, &Guard::of(settings::Fetch::default()))
+        Self::with(url, table, spider, &Guard::from_settings(settings::Fetch::default()))
     }
 
     /// Like [`Postgres::new`], with a `guard` for the addresses of such a server.

@@ -63,7 +63,7 @@ impl Table {
     fn new(name: String) -> Self {
         let own = |(name, shape, take): (&str, Shape, Take)| Column {
             name: name.to_owned(),
-            kind: Type::of(shape),
+            kind: Type::new(shape),
             holds: Holds::Own(take),
         };
         Self { name, kinds: Vec::new(), columns: OWN.into_iter().map(own).collect() }
@@ -103,7 +103,7 @@ impl Table {
         let (name, shape, take) = columns::ALL_FIELDS;
         let is_taken = self.columns.iter().any(|other| other.name == name);
         let name = if is_taken { format!("item_{name}") } else { name.to_owned() };
-        self.columns.push(Column { name, kind: Type::of(shape), holds: Holds::Own(take) });
+        self.columns.push(Column { name, kind: Type::new(shape), holds: Holds::Own(take) });
     }
 
     /// Returns the table in the form that statements use.
@@ -139,7 +139,7 @@ fn kind(field: &Field) -> Type {
         (_, true) => Type::Json,
         _ if field.list => Type::Json,
         (Shape::Text, false) if field.kind == Kind::Date => Type::Time,
-        (shape, false) => Type::of(shape),
+        (shape, false) => Type::new(shape),
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
                 .map(|(name, kind)| {
                     (
                         name.to_string(),
-                        Field { kind: *kind, ..Field::of(FieldSource::Page(PageField::Title)) },
+                        Field { kind: *kind, ..Field::new(FieldSource::Page(PageField::Title)) },
                     )
                 })
                 .collect(),

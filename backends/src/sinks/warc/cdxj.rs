@@ -21,7 +21,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn of(capture: &Capture, records: &Records, offset: u64, filename: &str) -> Self {
+    pub(super) fn new(capture: &Capture, records: &Records, offset: u64, filename: &str) -> Self {
         let kind = capture.response().content_type().unwrap_or_default();
         let mime = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         Self {

@@ -79,7 +79,7 @@ impl Sink for Archive {
     }
 
     async fn put(&self, pages: &[Page]) -> Result<()> {
-        let captures: Vec<Capture> = pages.iter().filter_map(Capture::of).collect();
+        let captures: Vec<Capture> = pages.iter().filter_map(Capture::new).collect();
         if captures.is_empty() {
             return Ok(());
         }

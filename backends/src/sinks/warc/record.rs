@@ -44,7 +44,7 @@ pub(super) fn info(filename: &str) -> io::Result<(String, Vec<u8>)> {
         "\r\nformat: WARC File Format 1.1\r\n",
         "conformsTo: https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n",
     );
-    let mut head = Head::of("warcinfo", &id, &UnixMs::now().to_string());
+    let mut head = Head::new("warcinfo", &id, &UnixMs::now().to_string());
     head.field("WARC-Filename", filename);
     head.field("Content-Type", "application/warc-fields");
     Ok((id, head.member(&[block.as_bytes()])?))
@@ -57,7 +57,7 @@ impl Capture {
     }
 
     /// Returns the capture of a page if its response was kept, else `None`. A task has none.
-    pub(super) fn of(page: &Page) -> Option<Self> {
+    pub(super) fn new(page: &Page) -> Option<Self> {
         let (request, response) = page.exchange.clone()?;
         Some(Self {
             url: page.key.url()?.clone(),
@@ -112,7 +112,7 @@ impl Capture {
     }
 
     fn head(&self, kind: &str, info: &str) -> Head {
-        let mut head = Head::of(kind, &self.id(kind), &self.date());
+        let mut head = Head::new(kind, &self.id(kind), &self.date());
         head.field("WARC-Target-URI", self.target().as_str());
         head.field("WARC-Warcinfo-ID", info);
         if let Some(address) = self.response.address.filter(|_| kind != "metadata") {
@@ -174,7 +174,7 @@ impl Capture {
 struct Head(String);
 
 impl Head {
-    fn of(kind: &str, id: &str, date: &str) -> Self {
+    fn new(kind: &str, id: &str, date: &str) -> Self {
         let mut head = Self("WARC/1.1\r\n".to_owned());
         head.field("WARC-Type", kind);
         head.field("WARC-Record-ID", id);
@@ -217,7 +217,7 @@ fn digest(parts: &[&[u8]]) -> String {
 
 /// Returns a UUID (RFC 9562, version 8) derived from a text.
 fn id(text: &str) -> String {
-    let bits = u128::from_be_bytes(Fingerprint::of(text).0);
+    let bits = u128::from_be_bytes(Fingerprint::from_text(text).0);
     let version = 8 << 76;
     let variant = 2 << 62;
     let hex = format!("{:032x}", bits & !(0xf << 76) & !(3 << 62) | version | variant);

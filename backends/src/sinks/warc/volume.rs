@@ -87,7 +87,7 @@ impl Volume {
             self.file.append(&records.before)?;
             let offset = self.file.len()?;
             self.file.append(&records.response)?;
-            let entry = Entry::of(capture, &records, offset, &filename);
+            let entry = Entry::new(capture, &records, offset, &filename);
             lines.extend(cdxj::line(capture, &entry)?);
         }
         if !self.sync {

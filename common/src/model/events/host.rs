@@ -98,7 +98,7 @@ impl HostEvent {
     /// Returns an id that every copy of the event has, and no event that names other hosts.
     pub fn id(&self) -> String {
         let named: String = self.news.iter().map(|one| format!("{} {}\n", one.at.0, one.host)).collect();
-        format!("{}.{:016x}", self.name(), Fingerprint::of(&named).short())
+        format!("{}.{:016x}", self.name(), Fingerprint::from_text(&named).short())
     }
 }
 
@@ -122,7 +122,7 @@ impl Serialize for HostEvent {
             time: self.at().to_string(),
             crawl: crawl.map(|crawl| crawl.id.as_str()),
             spider: crawl.map(|crawl| crawl.spider.as_str()),
-            hosts: self.news.iter().map(One::of).collect(),
+            hosts: self.news.iter().map(One::new).collect(),
         }
         .serialize(to)
     }
@@ -140,7 +140,7 @@ struct One<'a> {
 }
 
 impl<'a> One<'a> {
-    fn of(HostNews { at, host, refusal, .. }: &'a HostNews) -> Self {
+    fn new(HostNews { at, host, refusal, .. }: &'a HostNews) -> Self {
         Self {
             host: host.as_str(),
             time: at.to_string(),

@@ -59,9 +59,9 @@ impl Context {
     /// raise the limit.
     pub fn end_of_rest(&self) -> Option<End> {
         match self.status {
-            CrawlState::Cancelled => Some(End::of(Terminal::Cancelled, None)),
+            CrawlState::Cancelled => Some(End::new(Terminal::Cancelled, None)),
             CrawlState::Running if self.is_full() => {
-                Some(End::of(Terminal::Skipped, Some(Skip::Limit.as_str())))
+                Some(End::new(Terminal::Skipped, Some(Skip::Limit.as_str())))
             }
             CrawlState::Pending | CrawlState::Running | CrawlState::Paused | CrawlState::Finished => None,
         }

@@ -30,7 +30,7 @@ impl DeadLetter {
 
     /// Returns the entry of it that a crawl's list keeps.
     pub fn note(&self) -> DeadLetterEntry {
-        DeadLetterEntry::of(self.cause.clone())
+        DeadLetterEntry::new(self.cause.clone())
     }
 }
 
@@ -102,7 +102,7 @@ pub struct DeadLetterEntry {
 
 impl DeadLetterEntry {
     /// Returns the entry of a URL of which only the cause is known.
-    pub fn of(cause: Cause) -> Self {
+    pub fn new(cause: Cause) -> Self {
         Self { cause, lane: Lane::default(), depth: 0, referrer: None }
     }
 }
@@ -115,7 +115,7 @@ mod tests {
 
     fn written(class: Option<Class>) -> Value {
         let cause = Cause { class, ..Cause::new(Reason::Final, "no", UnixMs(7)) };
-        let note = DeadLetterEntry::of(cause);
+        let note = DeadLetterEntry::new(cause);
         let text = serde_json::to_string(&note).unwrap();
         assert_eq!(serde_json::from_str::<DeadLetterEntry>(&text).unwrap(), note);
         serde_json::from_str(&text).unwrap()

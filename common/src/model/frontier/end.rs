@@ -26,7 +26,7 @@ pub enum Finished {
 
 impl End {
     /// Returns the end that a worker or a command names.
-    pub fn of(terminal: Terminal, why: Option<&'static str>) -> Self {
+    pub fn new(terminal: Terminal, why: Option<&'static str>) -> Self {
         let is_untried = why == Some(Skip::Limit.as_str()) || why == Some(Skip::Blocked.as_str());
         let is_dropped = matches!(terminal, Terminal::Expired | Terminal::Cancelled);
         Self { terminal, why, stays_seen: !is_untried && !is_dropped }

@@ -28,7 +28,7 @@ pub enum Key {
 
 /// Returns the fingerprint that stands in memory for a URL or a task of a crawl, given as the text of its key.
 pub fn fingerprint(crawl: &CrawlRef, key: &str) -> Fingerprint {
-    Fingerprint::of(&format!("{} {} {key}", crawl.spider, crawl.id))
+    Fingerprint::from_text(&format!("{} {} {key}", crawl.spider, crawl.id))
 }
 
 impl Key {
@@ -151,7 +151,7 @@ const BEYOND_URL: usize = REQUEST.len() + 32;
 
 impl RequestKey {
     /// Returns the key of a request for `url`.
-    pub(super) fn of(url: &CanonicalUrl, request: &NewRequest) -> Self {
+    pub(super) fn new(url: &CanonicalUrl, request: &NewRequest) -> Self {
         let unique = match &request.unique {
             Some(unique) => unique.as_str().as_bytes(),
             None => request.body.bytes(),
@@ -221,9 +221,9 @@ const PREFIX: &str = "task:";
 
 impl TaskKey {
     /// Returns the key of a task of `spider`.
-    pub fn of(spider: &SpiderName, task: &NewTask) -> Self {
+    pub fn new(spider: &SpiderName, task: &NewTask) -> Self {
         let unique = task.unique.as_ref().map_or(task.recipe.as_str(), |unique| unique.as_str());
-        Self::from(Fingerprint::of(&format!("{spider}\n{unique}")))
+        Self::from(Fingerprint::from_text(&format!("{spider}\n{unique}")))
     }
 
     /// Returns the key as text.
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     fn key(spider: &str, line: &str) -> TaskKey {
-        TaskKey::of(&spider.parse().unwrap(), &NewTask::from_line(line).unwrap())
+        TaskKey::new(&spider.parse().unwrap(), &NewTask::from_line(line).unwrap())
     }
 
     #[test]
@@ -285,14 +285,14 @@ mod tests {
         assert_eq!(key("a", r#"{"recipe": "y", "unique": "x"}"#), plain, "else it would be done twice");
         let one = key("a", r#"{"recipe": "y", "unique": "1"}"#);
         assert_eq!(key("a", r#"{"recipe": "z", "unique": "1"}"#), one);
-        let expected = Fingerprint::of("a\nx");
+        let expected = Fingerprint::from_text("a\nx");
         assert_eq!((plain.as_str(), plain.id()), (&*format!("task:{expected}"), expected));
     }
 
     #[test]
     fn a_key_is_read_as_it_was_written_and_a_recipe_that_looks_like_a_url_is_none() {
         let request = NewRequest::from_json(r#"{"url": "", "method": "POST"}"#).unwrap();
-        let request = RequestKey::of(&"http://a.example/?q".parse().unwrap(), &request);
+        let request = RequestKey::new(&"http://a.example/?q".parse().unwrap(), &request);
         let task = key("a", r#""http://a.example/""#);
         for key in [Key::from(task), request.into(), "http://a.example/".parse().unwrap()] {
             assert_eq!(Key::recorded(key.as_str()).unwrap(), key);
@@ -306,10 +306,10 @@ mod tests {
     #[test]
     fn a_request_is_named_by_its_url_and_by_its_method_and_its_body_or_what_makes_it_one_with_others() {
         let url = CanonicalUrl::parse("http://a.example/q").unwrap();
-        let key = |json: &str| RequestKey::of(&url, &NewRequest::from_json(json).unwrap());
+        let key = |json: &str| RequestKey::new(&url, &NewRequest::from_json(json).unwrap());
         let one = key(r#"{"url": "", "method": "POST", "body": "a"}"#);
         let expected =
-            format!("http://a.example/q#request:{}", Fingerprint::of("POST\nhttp://a.example/q\na"));
+            format!("http://a.example/q#request:{}", Fingerprint::from_text("POST\nhttp://a.example/q\na"));
         assert_eq!((one.as_str(), one.url()), (&*expected, url.clone()));
         let alike = r#"{"url": "", "method": "POST", "base64": "YQ==", "headers": {"a": "b"}, "data": 7}"#;
         assert_eq!(key(alike), one);

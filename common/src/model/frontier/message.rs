@@ -78,11 +78,11 @@ impl Hop {
 impl Message {
     /// Creates the message of a URL at the start of a crawl.
     pub fn seed(url: CanonicalUrl, crawl: CrawlRef, lane: Lane) -> Self {
-        Self::of(Work::Url(url), crawl, lane)
+        Self::new(Work::Url(url), crawl, lane)
     }
 
     /// Creates the message of a URL or a task at the start of a crawl. Tasks have their own lane, whatever `lane` says.
-    pub fn of(work: Work, crawl: CrawlRef, lane: Lane) -> Self {
+    pub fn new(work: Work, crawl: CrawlRef, lane: Lane) -> Self {
         Self {
             lane: lane.of(&work),
             work,

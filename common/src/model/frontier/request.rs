@@ -20,7 +20,7 @@ impl Request {
     ///
     /// Fails if its key were longer than a URL may be.
     pub fn new(url: CanonicalUrl, new: NewRequest) -> Result<Self, InvalidUrl> {
-        let key = RequestKey::of(&url, &new);
+        let key = RequestKey::new(&url, &new);
         match key.as_str().len() {
             0..=MAX_URL_BYTES => Ok(Self { new: NewRequest { url: url.to_string(), ..new }, key, url }),
             _ => Err(InvalidUrl::TooLong),

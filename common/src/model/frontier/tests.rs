@@ -266,10 +266,10 @@ fn a_page_fetched_beyond_the_limit_is_skipped_and_stays_seen() {
 fn what_was_not_asked_for_is_found_again() {
     for terminal in Terminal::ALL {
         let is_dropped = matches!(terminal, Terminal::Expired | Terminal::Cancelled);
-        assert_eq!(End::of(terminal, None).stays_seen, !is_dropped);
+        assert_eq!(End::new(terminal, None).stays_seen, !is_dropped);
     }
-    assert!(!End::of(Terminal::Skipped, Some(Skip::Blocked.as_str())).stays_seen);
-    assert!(End::of(Terminal::Skipped, Some(Skip::Robots.as_str())).stays_seen);
+    assert!(!End::new(Terminal::Skipped, Some(Skip::Blocked.as_str())).stays_seen);
+    assert!(End::new(Terminal::Skipped, Some(Skip::Robots.as_str())).stays_seen);
 }
 
 #[test]

@@ -163,7 +163,7 @@ impl UrlState {
             *self = Self::Ended;
             return Finished::Now(match terminal {
                 Terminal::Done if context.is_full() => End::beyond_limit(),
-                _ => End::of(terminal, why),
+                _ => End::new(terminal, why),
             });
         }
         match self {

@@ -35,7 +35,7 @@ impl Task {
     /// Returns a task of `spider`.
     pub fn new(spider: &SpiderName, new: NewTask) -> Self {
         let new = NewTask { spider: None, ..new };
-        Self { key: TaskKey::of(spider, &new), new }
+        Self { key: TaskKey::new(spider, &new), new }
     }
 
     /// Returns the payload that stores keep beside its record: the same JSON object as a line of `tasks.jsonl`.

@@ -43,7 +43,7 @@ pub enum InvalidOutput {
 /// Takes time proportional to the output.
 pub fn answer(output: &[u8]) -> Result<Answer, InvalidOutput> {
     let object = last_object(output)?;
-    let mut part = Part::of(object, output.len(), &["result"])?;
+    let mut part = Part::new(object, output.len(), &["result"])?;
     let verdict = part.verdict.take().ok_or(InvalidOutput::NoResult)?;
     part.logs.truncate(super::MAX_LOGS);
     Ok(part.ending(verdict))
@@ -69,7 +69,7 @@ fn last_object(output: &[u8]) -> Result<Map<String, Value>, InvalidOutput> {
 
 fn object(text: &[u8]) -> Result<Map<String, Value>, InvalidOutput> {
     weight(text).map_err(InvalidPart::from)?;
-    serde_json::from_slice(text).map_err(|error| NotJson::of(&error, text).into())
+    serde_json::from_slice(text).map_err(|error| NotJson::new(&error, text).into())
 }
 
 /// Returns the start of the object that this text ends with, if it ends with one. Searches backwards from its end,

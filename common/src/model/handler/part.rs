@@ -98,7 +98,7 @@ pub struct NotJson {
 }
 
 impl NotJson {
-    pub(super) fn of(error: &serde_json::Error, json: &[u8]) -> Self {
+    pub(super) fn new(error: &serde_json::Error, json: &[u8]) -> Self {
         let start = &json[..json.len().min(80)];
         Self {
             error: printable(&error.to_string(), 120),
@@ -127,7 +127,7 @@ pub fn item_from_json(line: &[u8]) -> Result<Map<String, Value>, InvalidItem> {
     match serde_json::from_slice(line).map(without_nul) {
         Ok(Value::Object(item)) => Ok(item),
         Ok(other) => Err(InvalidItem::NotAnObject(kind(&other))),
-        Err(error) => Err(NotJson::of(&error, line).into()),
+        Err(error) => Err(NotJson::new(&error, line).into()),
     }
 }
 
@@ -137,9 +137,9 @@ impl Part {
     pub fn weighed(json: &[u8]) -> Result<(Self, usize), InvalidPart> {
         let weight = weight(json)?;
         match serde_json::from_slice(json) {
-            Ok(Value::Object(object)) => Ok((Self::of(object, json.len(), &["result", "id"])?, weight)),
+            Ok(Value::Object(object)) => Ok((Self::new(object, json.len(), &["result", "id"])?, weight)),
             Ok(other) => Err(InvalidPart::NotAnObject(kind(&other))),
-            Err(error) => Err(NotJson::of(&error, json).into()),
+            Err(error) => Err(NotJson::new(&error, json).into()),
         }
     }
 
@@ -150,7 +150,7 @@ impl Part {
 
     /// Parses an object that was read from `json` bytes of JSON. It may lack the keys that the answer needs, but not
     /// misspell them.
-    pub(super) fn of(
+    pub(super) fn new(
         mut object: Map<String, Value>,
         json: usize,
         needed: &[&str],
@@ -170,7 +170,12 @@ impl Part {
         check_length(json, &items)?;
         Ok(Self {
             id: number(&mut object, "id", "a whole number from 0", Some)?,
-            verdict: number(&mut object, "result", "0 (done), 1 (failed) or 2 (left out)", Verdict::of)?,
+            verdict: number(
+                &mut object,
+                "result",
+                "0 (done), 1 (failed) or 2 (left out)",
+                Verdict::from_number,
+            )?,
             tasks: tasks(&mut object, &mut of_tasks)?,
             logs: each(&mut object, "logs", log)?
                 .into_iter()
@@ -323,7 +328,7 @@ mod tests {
         let line =
             format!("{{{keys}, \"tasks\": [{{\"recipe\": \"x\", {keys}}}, {{\"recipe\": \"y\", {keys}}}]}}");
         let object: Map<String, Value> = serde_json::from_str(&line).unwrap();
-        let part = Part::of(object, line.len(), &[]).unwrap();
+        let part = Part::new(object, line.len(), &[]).unwrap();
         assert_eq!((part.tasks.len(), part.logs.len()), (2, 40));
     }
 

@@ -48,7 +48,7 @@ pub struct NewTask {
 
 impl NewTask {
     /// Creates a task that has only a recipe.
-    pub fn of(recipe: Recipe) -> Self {
+    pub fn from_recipe(recipe: Recipe) -> Self {
         Self {
             recipe,
             unique: None,

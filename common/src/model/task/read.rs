@@ -103,7 +103,7 @@ impl TryFrom<Value> for NewTask {
     type Error = InvalidTask;
     fn try_from(value: Value) -> Result<Self, InvalidTask> {
         match value {
-            Value::String(recipe) => Ok(Self::of(recipe.parse()?)),
+            Value::String(recipe) => Ok(Self::from_recipe(recipe.parse()?)),
             Value::Object(object) => of_object(object),
             other => Err(InvalidTask::NotATask(kind(&other))),
         }
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_task_is_a_string_or_an_object() {
         let plain = NewTask::from_line(r#""http://a.example/ and more""#).unwrap();
-        assert_eq!(plain, NewTask::of("http://a.example/ and more".parse().unwrap()));
+        assert_eq!(plain, NewTask::from_recipe("http://a.example/ and more".parse().unwrap()));
         let line = r#"{"recipe": "[1, 2]", "unique": "doc 1", "priority": -2.5, "retries": 0, "project": "books",
             "spider": "payments"}"#;
         let full = NewTask::from_line(line).unwrap();
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(full.project, Some("books".parse().unwrap()));
         assert_eq!(full.spider, Some("payments".parse().unwrap()));
         let sparse = NewTask::from_line(r#"{"recipe": "x", "unique": null, "retries": null}"#).unwrap();
-        assert_eq!(sparse, NewTask::of("x".parse().unwrap()));
+        assert_eq!(sparse, NewTask::from_recipe("x".parse().unwrap()));
     }
 
     #[test]
@@ -226,7 +226,7 @@ mod tests {
                 unique: unique.map(|unique| unique.parse().unwrap()),
                 priority: f64::from(priority).try_into().unwrap(),
                 retries: Some(retries),
-                ..NewTask::of(recipe.parse().unwrap())
+                ..NewTask::from_recipe(recipe.parse().unwrap())
             };
             prop_assert_eq!(NewTask::from_line(&serde_json::to_string(&task).unwrap()).unwrap(), task);
         }

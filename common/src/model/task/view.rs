@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn a_program_is_given_its_task_as_one_line_of_json_with_fixed_names() {
         let task = TaskView {
-            id: Fingerprint::of("x"),
+            id: Fingerprint::from_text("x"),
             project: ProjectName::default(),
             spider: "payments".parse().unwrap(),
             crawl: "20260101-000000-abcdef".parse().unwrap(),
@@ -56,7 +56,7 @@ mod tests {
             max_retries: 3,
             priority: Priority::default(),
         };
-        let id = Fingerprint::of("x").to_string();
+        let id = Fingerprint::from_text("x").to_string();
         let expected = serde_json::json!({
             "id": id, "project": "default", "spider": "payments", "crawl": "20260101-000000-abcdef",
             "recipe": "[{\"name\": \"Ä\"}]\nnext line", "attempt": 1, "max_retries": 3, "priority": 0.0,

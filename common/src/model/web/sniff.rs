@@ -21,7 +21,7 @@ pub enum MediaKind {
 
 impl MediaKind {
     /// The kind that a `Content-Type` says.
-    pub fn of(content_type: Option<&str>) -> Self {
+    pub fn new(content_type: Option<&str>) -> Self {
         let Some(essence) = content_type.and_then(essence) else { return Self::Unknown };
         let essence = essence.to_ascii_lowercase();
         let (kind, subtype) = essence.split_once('/').unwrap_or((&essence, ""));
@@ -42,7 +42,7 @@ impl MediaKind {
 
 /// Whether a response is HTML: by its content type, or without one that says so, by how its body begins. XHTML is also sent as XML.
 pub fn is_html(content_type: Option<&str>, body: &[u8]) -> bool {
-    match MediaKind::of(content_type) {
+    match MediaKind::new(content_type) {
         MediaKind::Html => true,
         MediaKind::Unknown => looks_like_html(body),
         MediaKind::Xml => looks_like_xhtml(body),
@@ -52,7 +52,7 @@ pub fn is_html(content_type: Option<&str>, body: &[u8]) -> bool {
 
 /// Whether a response is JSON: by its content type, or, where that says no more than that it is text, by how its body begins.
 pub fn is_json(content_type: Option<&str>, body: &[u8]) -> bool {
-    match MediaKind::of(content_type) {
+    match MediaKind::new(content_type) {
         MediaKind::Json => true,
         MediaKind::Unknown | MediaKind::Text | MediaKind::Html => {
             matches!(after_mark(body), [b'{' | b'[', ..])
@@ -185,7 +185,7 @@ mod tests {
             "unknown/unknown",
             "application/unknown",
         ] {
-            assert_eq!(MediaKind::of(Some(none)), MediaKind::Unknown, "{none}");
+            assert_eq!(MediaKind::new(Some(none)), MediaKind::Unknown, "{none}");
             assert!(is_html(Some(none), b"<!doctype html>") && !is_html(Some(none), b"GIF89a"), "{none}");
             assert!(is_json(Some(none), b" {\"a\": 1}") && !is_json(Some(none), b"<p>"), "{none}");
         }

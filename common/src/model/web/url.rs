@@ -153,7 +153,7 @@ impl CanonicalUrl {
 
     /// The hash that stands for this URL in ids.
     pub fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::of(self.as_str())
+        Fingerprint::from_text(self.as_str())
     }
 }
 

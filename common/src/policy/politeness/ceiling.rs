@@ -23,7 +23,7 @@ struct Limit {
 
 impl Ceiling {
     /// Creates a ceiling of this rate.
-    pub fn of(rate: Rate) -> Self {
+    pub fn new(rate: Rate) -> Self {
         let Some(interval) = rate.interval() else { return Self::default() };
         let at_once = u32::try_from(WINDOW.as_nanos() / interval.as_nanos().max(1)).unwrap_or(u32::MAX);
         let at_once = NonZeroU32::new(at_once).unwrap_or(NonZeroU32::MIN);
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     fn ceiling(rate: &str) -> Ceiling {
-        Ceiling::of(rate.parse().unwrap())
+        Ceiling::new(rate.parse().unwrap())
     }
 
     #[tokio::test]

@@ -45,7 +45,7 @@ mod tests {
     fn a_request_has_the_host_of_its_url_and_a_task_has_none() {
         let host = |url: &str| {
             let crawl = CrawlRef::adhoc();
-            let note = DeadLetterEntry::of(Cause::new(Reason::Retries, "503", UnixMs(0)));
+            let note = DeadLetterEntry::new(Cause::new(Reason::Retries, "503", UnixMs(0)));
             Failed { crawl, url: url.to_owned(), note }.host()
         };
         let digits = "0123456789abcdef0123456789abcdef";

@@ -24,7 +24,7 @@ pub struct Replay<'a> {
 
 impl<'a> Replay<'a> {
     /// Creates a replay for the dead letters of the crawl with these stats.
-    pub async fn of(crawl: &CrawlStats, engine: &'a dyn Engine, stats: &dyn Stats) -> Result<Self> {
+    pub async fn new(crawl: &CrawlStats, engine: &'a dyn Engine, stats: &dyn Stats) -> Result<Self> {
         let from = crawl.crawl_ref();
         if !crawl.status.is_over() {
             return Ok(Self { engine, into: from.clone(), from, session: None });

@@ -70,7 +70,7 @@ pub enum PageOutcome {
 }
 
 impl PageOutcome {
-    fn of(page: &Visited) -> Self {
+    fn new(page: &Visited) -> Self {
         let is_unread = page.answer.as_ref().is_some_and(|answer| answer.status == NOT_MODIFIED);
         if is_unread { Self::Skipped } else { Self::Done }
     }
@@ -143,7 +143,7 @@ impl Explainer<'_> {
         let spider = self.of_spider(key, crawl.spider.clone()).await?;
         let page = spider.as_ref().and_then(|known| known.page.as_ref());
         if let (UrlState::Ended, None) = (&known.state, &known.dead_letter) {
-            known.outcome = page.filter(|page| self.is_of(page, crawl)).map(PageOutcome::of);
+            known.outcome = page.filter(|page| self.is_of(page, crawl)).map(PageOutcome::new);
             known.words = super::url_words::ended(&known.crawl, known.outcome);
         }
         Ok(UrlReport {
@@ -180,7 +180,7 @@ impl Explainer<'_> {
             Err(error) if error.kind == ErrorKind::Corrupt => None,
             known => known?,
         };
-        Ok(match file.map(|file| Robots::of(&file, &name)) {
+        Ok(match file.map(|file| Robots::new(&file, &name)) {
             None => RobotsVerdict::Unknown,
             Some(None) => RobotsVerdict::Unreadable,
             Some(Some(robots)) if robots.allows(url) => RobotsVerdict::Allowed,

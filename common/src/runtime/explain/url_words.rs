@@ -338,7 +338,7 @@ mod tests {
             attempts: 3,
             ..Cause::new(Reason::Retries, "the server\u{1b} answered 503", NOW)
         };
-        let note = DeadLetterEntry::of(cause);
+        let note = DeadLetterEntry::new(cause);
         let text = words_with(&UrlState::Ended, Some(&note), |_| {});
         assert!(text.contains(&format!("since {NOW}: retries, http, HTTP 503.")), "{text}");
         assert!(text.contains("tried 3 times; the last error: the server  answered 503"), "{text}");

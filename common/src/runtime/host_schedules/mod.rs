@@ -196,7 +196,7 @@ impl HostSchedules {
         addresses: &[IpAddr],
         turn: Option<WaitlistPlace>,
     ) -> std::result::Result<HostPermit, NotNow> {
-        let standing = Standing::of(turn.map(|(turn, _)| turn));
+        let standing = Standing::new(turn.map(|(turn, _)| turn));
         let mut request = HostRequest { standing, ..HostRequest::new(policy) };
         loop {
             match self.ask(&mut request, addresses, NEAR).await.map_err(NotNow::Failed)? {

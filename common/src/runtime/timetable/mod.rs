@@ -117,14 +117,14 @@ fn read_version(
 ) -> BTreeMap<SpiderName, Option<Schedule>> {
     let Some((version, files)) = latest else { return BTreeMap::new() };
     let read = |(spider, text): (&SpiderName, &str)| {
-        let folder = Folder::of(settings).calling(format!("{project}/{version}/{spider}.toml").into());
+        let folder = Folder::new(settings).calling(format!("{project}/{version}/{spider}.toml").into());
         (spider.clone(), schedule_of(&folder, spider, text, settings))
     };
     files.iter().map(read).collect()
 }
 
 fn read_folder(mut before: BTreeMap<SpiderName, File>, settings: &Settings) -> BTreeMap<SpiderName, File> {
-    let folder = Folder::of(settings);
+    let folder = Folder::new(settings);
     // Loading the spiders reports the error.
     let Ok(names) = folder.names() else { return before };
     let mut files = BTreeMap::new();

@@ -141,7 +141,7 @@ pub struct Attempt {
 
 impl Attempt {
     /// Returns the attempt on this message's URL, if it is traced, with its outcome, and the error if it failed.
-    pub fn of(message: &Message, outcome: &'static str, error: Option<&'static str>) -> Option<Self> {
+    pub fn new(message: &Message, outcome: &'static str, error: Option<&'static str>) -> Option<Self> {
         let (trace, _) = of_attempt(message.trace.as_deref())?;
         let mut attributes = of_work(message);
         attributes.push(("trawl.outcome", outcome.into()));

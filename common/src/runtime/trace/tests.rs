@@ -91,7 +91,7 @@ fn a_url_has_one_trace_whose_attempts_are_linked() {
         let trace = message.trace.as_deref();
         step(trace, "schedule", Default::default());
         fetched(trace, message.work.url().unwrap(), 0, Ok(Some(200)), Default::default());
-        Attempt::of(&message, outcome, None).unwrap().ends(Default::default());
+        Attempt::new(&message, outcome, None).unwrap().ends(Default::default());
     }
     let spans = collected.0.lock().unwrap().clone();
     let names: Vec<&str> = spans.iter().map(|span| &*span.name).collect();

@@ -64,7 +64,7 @@ fn declaration(name: &str, place: Place, given: &Given<'_>) -> (Option<String>, 
     if !given.is_inline_table() {
         given.wrong::<()>("write it in one line: { help = \"what it is\", default = \"its value\" }");
     }
-    let Some(mut section) = Section::of(given) else { return (None, None) };
+    let Some(mut section) = Section::from_given(given) else { return (None, None) };
     let value = match section.get("default") {
         Some(default) => value(&default),
         None => {
@@ -96,7 +96,7 @@ pub fn with_arguments(text: &str, arguments: &Arguments) -> Result<String, Vec<M
     }
     let Ok(file) = DeTable::parse(text) else { return Ok(text.to_owned()) };
     let section = file.get_ref().get(SECTION);
-    let place = section.map(|section| Places::of(text).place(&section.span()));
+    let place = section.map(|section| Places::from_text(text).place(&section.span()));
     let empty = DeTable::default();
     let declared = match section.map(|section| section.get_ref()) {
         Some(DeValue::Table(declared)) => declared,
@@ -164,7 +164,7 @@ mod tests {
     }
 
     fn given(arguments: &[&str]) -> Arguments {
-        Arguments::of(arguments.iter().map(|text| text.parse().unwrap())).unwrap()
+        Arguments::new(arguments.iter().map(|text| text.parse().unwrap())).unwrap()
     }
 
     /// Reads the file with these arguments.
@@ -287,7 +287,7 @@ mod tests {
         ) {
             let text = format!("[arguments]\na = {declared} # a comment\nb = '2'\n[follow]\nexclude = ['{{arg.b}}']\narea = 'x{{arg.a}}y'\n");
             let argument = crate::spider::arguments::Argument { name: "a".parse().unwrap(), value: value.parse().unwrap() };
-            let arguments = Arguments::of([argument]).unwrap();
+            let arguments = Arguments::new([argument]).unwrap();
             let rendered = with_arguments(&text, &arguments).unwrap();
             prop_assert_eq!(with_arguments(&rendered, &arguments).unwrap(), rendered.clone(), "it is a fixed point");
             prop_assert_eq!(rendered.lines().count(), text.lines().count());

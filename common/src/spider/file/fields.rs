@@ -45,10 +45,11 @@ pub(super) fn kinds(given: &Given<'_>) -> Vec<ItemRule> {
     }
     let (mut names, several) = (HashSet::new(), all.len() > 1);
     let mut kind = |given: &Given<'_>| {
-        let mut section = Section::of(given)?;
+        let mut section = Section::from_given(given)?;
         let name = kind_name(&mut section, several, &mut names);
         let each = section.read("each", selector_or_path);
-        let fields = section.need("fields", |given| Section::of(given).map(fields)).unwrap_or_default();
+        let fields =
+            section.need("fields", |given| Section::from_given(given).map(fields)).unwrap_or_default();
         section.end();
         Some(ItemRule { name, each, fields })
     };
@@ -99,9 +100,9 @@ fn is_name(name: &str) -> bool {
 /// Reads a field: a text, short for `css`, or a table.
 fn field(given: &Given<'_>) -> Option<Field> {
     if !given.is_table() {
-        return Some(Field::of(FieldSource::Css(given.words()?)));
+        return Some(Field::new(FieldSource::Css(given.words()?)));
     }
-    let mut section = Section::of(given)?;
+    let mut section = Section::from_given(given)?;
     let from = source(&mut section);
     let list = section.read("list", Given::flag).unwrap_or_default();
     let kind = section.read("type", |given| given.one_of(&KINDS)).unwrap_or_default();
@@ -193,7 +194,7 @@ fn source(section: &mut Section<'_>) -> Option<FieldSource> {
         "table" => FieldSource::Table(value.words()?),
         "page" => FieldSource::Page(value.one_of(&PageField::ALL.map(|field| (field.as_str(), field)))?),
         _ => {
-            let fields = section.need("fields", |given| Section::of(given).map(fields));
+            let fields = section.need("fields", |given| Section::from_given(given).map(fields));
             FieldSource::Each(selector_or_path(&value)?, fields?)
         }
     })

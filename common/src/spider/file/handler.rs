@@ -95,7 +95,7 @@ fn size(given: &Given<'_>, least: ByteSize) -> Option<ByteSize> {
 
 /// Reads a JSON object as text. Each value may be `{ env = "NAME" }`.
 fn object(given: &Given<'_>) -> Option<Secret> {
-    let section = Section::of(given)?;
+    let section = Section::from_given(given)?;
     let (mut object, mut is_whole) = (Map::new(), true);
     for (name, _, value) in section.entries() {
         let value = if is_variable(&value) {

@@ -108,7 +108,7 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
         spider.urls = urls;
     }
     spider.follow = file.within("follow", follow::follow);
-    spider.route = file.all("route", |given| Section::of(given).and_then(rules::route));
+    spider.route = file.all("route", |given| Section::from_given(given).and_then(rules::route));
     spider.politeness = file.within("politeness", rules::politeness).unwrap_or_default();
     let has_home = !spider.home().is_empty() || notes.lacks_arguments();
     spider.request =
@@ -128,7 +128,7 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
     let given_sinks = file.get("sinks");
     spider.sinks = given_sinks
         .as_ref()
-        .map(|given| given.all(|given| Section::of(given).and_then(sinks::sink)).unwrap_or_default());
+        .map(|given| given.all(|given| Section::from_given(given).and_then(sinks::sink)).unwrap_or_default());
     if let Some(given) = given_sinks {
         sinks::note_system_columns(&given, spider);
     }
@@ -163,7 +163,7 @@ fn items(file: &mut Section<'_>, has_reader: bool) -> Option<Vec<ItemRule>> {
         kinds.wrong::<()>("give either [fields], one item a page, or [[items]], not both");
     }
     if let Some(fields) = fields {
-        let fields = Section::of(&fields).map(fields::fields).unwrap_or_default();
+        let fields = Section::from_given(&fields).map(fields::fields).unwrap_or_default();
         return Some(vec![ItemRule { name: None, each: None, fields }]);
     }
     Some(fields::kinds(&kinds?))

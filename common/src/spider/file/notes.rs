@@ -32,7 +32,7 @@ pub(super) struct Notes<'a> {
 impl<'a> Notes<'a> {
     pub(super) fn new(text: &'a str, origin: Origin<'a>, environment: Environment<'a>) -> Self {
         let (mistakes, unset, arguments, patterns) = Default::default();
-        let places = Places::of(text);
+        let places = Places::from_text(text);
         Self { text, places, environment, mistakes, unset, arguments, patterns, origin }
     }
 

@@ -42,7 +42,7 @@ pub(super) fn politeness(mut section: Section<'_>) -> PolitenessOverrides {
         concurrency: section.read("concurrency", concurrency),
         robots: section.read("robots", Given::flag),
         robots_for: section.read("robots_for", |given| given.one_of(&RobotsFor::ALL)),
-        host: section.all("host", |given| Section::of(given).and_then(host)),
+        host: section.all("host", |given| Section::from_given(given).and_then(host)),
     };
     section.end();
     overrides

@@ -12,7 +12,7 @@ pub(super) fn schedule(given: &Given<'_>) -> Option<Schedule> {
     if !given.is_table() {
         return given.parsed::<Cron>().map(Schedule::from);
     }
-    let mut section = Section::of(given)?;
+    let mut section = Section::from_given(given)?;
     let cron = section.need("cron", Given::parsed::<Cron>).map(Schedule::from);
     let zone = section.read("timezone", |given| {
         timezone(&given.words()?.value).map_or_else(|error| given.wrong(error), Some)

@@ -26,7 +26,7 @@ fn read<'a>(
     if !given.is_table() {
         return Some(Secret::new(given.text()?.value));
     }
-    let mut section = Section::of(given)?;
+    let mut section = Section::from_given(given)?;
     let name = section.need("env", variable);
     section.end();
     let (place, name) = name?;

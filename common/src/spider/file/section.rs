@@ -32,7 +32,7 @@ impl<'a> Section<'a> {
     }
 
     /// Returns the table in a value.
-    pub(super) fn of(given: &Given<'a>) -> Option<Self> {
+    pub(super) fn from_given(given: &Given<'a>) -> Option<Self> {
         match given.value.get_ref() {
             DeValue::Table(table) => {
                 Some(Self::new(given.notes, given.key.clone(), table, given.value.span()))
@@ -94,7 +94,7 @@ impl<'a> Section<'a> {
 
     /// Reads the table under `key`, if it is there.
     pub(super) fn within<T>(&mut self, key: &'static str, read: impl FnOnce(Section<'a>) -> T) -> Option<T> {
-        self.read(key, |given| Self::of(given).map(read))
+        self.read(key, |given| Self::from_given(given).map(read))
     }
 
     /// Iterates over all entries in order, for a table whose keys are names: the name, its place, and its value.

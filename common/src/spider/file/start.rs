@@ -40,7 +40,7 @@ pub(super) fn domain(given: &Given<'_>) -> Option<String> {
 }
 
 pub(super) fn start(mut section: Section<'_>, domains: &[String]) -> Start {
-    let domains = Domains::of(domains);
+    let domains = Domains::new(domains);
     let start = Start {
         sitemaps: section.all("sitemaps", source),
         urls: section.all("urls", |given| page(given, &domains)),

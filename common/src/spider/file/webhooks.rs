@@ -14,7 +14,7 @@ const MOST: usize = 8;
 
 /// Reads the webhooks for events of the spider's crawls.
 pub(super) fn webhooks(given: &Given<'_>) -> Vec<Webhook> {
-    let all = given.all(|given| Section::of(given).and_then(webhook)).unwrap_or_default();
+    let all = given.all(|given| Section::from_given(given).and_then(webhook)).unwrap_or_default();
     let is_twice = |(at, webhook): (usize, &Webhook)| all[..at].iter().any(|other| other.url == webhook.url);
     if all.iter().enumerate().any(is_twice) {
         given.wrong::<()>("the same `url` is there twice: name all of its events in one place");
@@ -56,7 +56,7 @@ fn secret(given: &Given<'_>) -> Option<WebhookSecret> {
     if !given.is_table() {
         return given.wrong("write { env = \"NAME\" }: the file is read by others");
     }
-    let mut section = Section::of(given)?;
+    let mut section = Section::from_given(given)?;
     let name = section.need("env", variable);
     section.end();
     name.map(|(_, name)| WebhookSecret::Variable(name.into()))

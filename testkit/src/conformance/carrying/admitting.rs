@@ -81,7 +81,7 @@ pub async fn a_batch_of_any_size_is_answered_in_order(carrier: &Carrier) -> Resu
         let done = |message: &Message| super::done(message, Vec::new());
         let batch = claimed.iter().map(|claimed| trawl_common::ports::Settlement {
             message: claimed.message.clone(),
-            verdict: done(&claimed.message),
+            disposition: done(&claimed.message),
         });
         let settled = worker.frontier.settle(batch.collect()).await?;
         let expected: Vec<_> = claimed.iter().map(|claimed| claimed.message.key()).collect();

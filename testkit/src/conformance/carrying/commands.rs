@@ -365,7 +365,7 @@ pub async fn what_was_fetched_beyond_the_limit_stays_seen(carrier: &Carrier) -> 
     let claimed = worker.claim_pages(2).await;
     let batch = claimed.values().map(|claimed| Settlement {
         message: claimed.message.clone(),
-        verdict: done(&claimed.message, Vec::new()),
+        disposition: done(&claimed.message, Vec::new()),
     });
     worker.frontier.settle(batch.collect()).await?;
     let stats = carrier.stats(&first).await?;

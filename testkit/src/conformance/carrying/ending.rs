@@ -21,7 +21,7 @@ pub async fn a_url_ends_once(carrier: &Carrier) -> Result<()> {
     carrier.begin(&case, 2, Terms::default()).await?;
     let claimed = worker.claim_pages(2).await.remove(&0).expect("it is claimed");
     let settlement =
-        || Settlement { message: claimed.message.clone(), verdict: ends(case.ending(0, Terminal::Done)) };
+        || Settlement { message: claimed.message.clone(), disposition: ends(case.ending(0, Terminal::Done)) };
     let settled = worker.frontier.settle(vec![settlement(), settlement()]).await?;
     assert_eq!(settled.ended.len(), 2, "repeated, it is as before");
     for terminal in [Terminal::Done, Terminal::Failed] {
@@ -82,7 +82,7 @@ pub async fn urls_of_several_crawls_end_in_one_call(carrier: &Carrier) -> Result
             false if number(&claimed) == 0 => (&two, Terminal::Done),
             false => continue,
         };
-        batch.push(Settlement { message: claimed.message, verdict: ends(of.ending(0, terminal)) });
+        batch.push(Settlement { message: claimed.message, disposition: ends(of.ending(0, terminal)) });
     }
     assert_eq!(worker.frontier.settle(batch).await?.ended.len(), 2);
     let (of_one, of_two) = (carrier.stats(&one).await?, carrier.stats(&two).await?);

@@ -159,7 +159,7 @@ pub async fn what_is_remembered_of_pages_is_there_when_they_have_ended(carrier: 
     let visited = Visited {
         fetched_at: UnixMs(1_700_000_000_000),
         validators: Validators::default(),
-        content: Fingerprint::of("a page"),
+        content: Fingerprint::from_text("a page"),
         change: Change::New,
         depth: 0,
         items: None,
@@ -172,7 +172,7 @@ pub async fn what_is_remembered_of_pages_is_there_when_they_have_ended(carrier: 
         let to = if number == 0 { links(&case, &[5]) } else { Vec::new() };
         let finish = case.ending(number, Terminal::Done);
         let memory = Some(memories[number].clone());
-        let ending = Completion { links: to, memory, ..Completion::of(finish) };
+        let ending = Completion { links: to, memory, ..Completion::new(finish) };
         batch.push(Settlement { message, disposition: Disposition::Finish(Box::new(ending)) });
     }
     assert_eq!(worker.frontier.settle(batch).await?.ended.len(), 2);

@@ -6,7 +6,7 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Hop;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{MAX_STARTS, Record, Start, State, UrlState};
-use trawl_common::ports::{Claim, Disposition, Finish, Result, Settlement, Terms};
+use trawl_common::ports::{Claim, Finish, Result, Settlement, Terms};
 use trawl_common::time::UnixMs;
 
 use super::worker::delay;
@@ -204,7 +204,7 @@ pub async fn what_another_holds_is_neither_started_nor_extended_nor_settled(carr
     assert!(!other.end(&case, &claimed, Terminal::Failed).await);
     other.claims_nothing().await;
     assert!(worker.extends(&claimed).await);
-    assert_eq!(worker.frontier.start(&[Claim::of(&claimed.message)]).await?, [Start::Go]);
+    assert_eq!(worker.frontier.start(&[Claim::new(&claimed.message)]).await?, [Start::Go]);
     assert!(worker.end(&case, &claimed, Terminal::Done).await);
     assert!(other.end(&case, &claimed, Terminal::Failed).await, "it has ended, as the other said");
     let stats = carrier.stats(&case).await?;

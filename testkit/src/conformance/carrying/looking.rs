@@ -44,9 +44,11 @@ pub async fn the_lanes_show_how_much_waits_where(carrier: &Carrier) -> Result<()
     wait(carrier, &[]).await?;
     worker.settle(claimed[&1].clone(), Disposition::Snooze { until: much_later() }).await;
     let note = case.note(2, Terminal::Failed);
-    let finish =
-        Finish { note: Some(note.clone()), ..Finish::new(Claim::of(&claimed[&2].message), Terminal::Failed) };
-    let ending = Completion { dead_letter: Some(note.cause), ..Completion::of(finish) };
+    let finish = Finish {
+        note: Some(note.clone()),
+        ..Finish::new(Claim::new(&claimed[&2].message), Terminal::Failed)
+    };
+    let ending = Completion { dead_letter: Some(note.cause), ..Completion::new(finish) };
     worker.settle(claimed[&2].clone(), Disposition::Finish(Box::new(ending))).await;
     wait(carrier, &[(LaneName::Wait, 1), (LaneName::Failed, 1)]).await
 }
@@ -86,7 +88,7 @@ pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()>
             .into_iter()
             .collect(),
         running: [("task:1".to_owned(), UnixMs(7))].into(),
-        programs: [(case.crawl.spider.clone(), FileHash::of("x"))].into(),
+        programs: [(case.crawl.spider.clone(), FileHash::from_text("x"))].into(),
     };
     let shown = async || {
         let all = carrier.stats.workers().await?;
@@ -99,7 +101,7 @@ pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()>
     assert_eq!((state.in_flight, state.pages_per_second, state.latency), (7, 2.5, latency));
     assert!(state.is_well() && state.lacks.is_empty());
     assert_eq!(state.running, [("task:1".to_owned(), UnixMs(7))].into());
-    assert_eq!(state.programs, [(case.crawl.spider.clone(), FileHash::of("x"))].into());
+    assert_eq!(state.programs, [(case.crawl.spider.clone(), FileHash::from_text("x"))].into());
     worker.frontier.beat(&beat(None, Some("redis is away"))).await?;
     let state = shown().await?.expect("it lives");
     assert_eq!((state.latency, state.health.as_str()), (None, "redis is away"));

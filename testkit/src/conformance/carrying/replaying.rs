@@ -75,8 +75,8 @@ pub async fn the_list_is_read_page_by_page(carrier: &Carrier) -> Result<()> {
     claimed.sort_by_key(super::number);
     let batch = claimed.into_iter().map(|claimed| {
         let of = if claimed.message.crawl == case.crawl { &case } else { &other };
-        let verdict = ends(of.ending(super::number(&claimed), Terminal::Failed));
-        Settlement { message: claimed.message, verdict }
+        let disposition = ends(of.ending(super::number(&claimed), Terminal::Failed));
+        Settlement { message: claimed.message, disposition }
     });
     worker.frontier.settle(batch.collect()).await?;
     let (all, pages) = list(carrier, &case).await?;
@@ -334,7 +334,7 @@ pub async fn a_successor_brings_the_text_of_the_crawl_that_it_follows(carrier: &
     session.admit(&[case.new_work(0)]).await?;
     session.close().await?;
     worker.end_one(&case, Terminal::Failed).await;
-    let replay = Replay::of(&carrier.stats(&case).await?, &*carrier.engine, &*carrier.stats).await?;
+    let replay = Replay::new(&carrier.stats(&case).await?, &*carrier.engine, &*carrier.stats).await?;
     assert_ne!(replay.target(), &case.crawl);
     assert_eq!(carrier.stats.spider_text(replay.target()).await?, Some(text));
     replay.close().await

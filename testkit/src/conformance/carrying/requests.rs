@@ -23,7 +23,7 @@ fn post(case: &Case, number: usize, body: &str) -> Request {
 }
 
 fn new(case: &Case, number: usize, body: &str) -> NewWork {
-    NewWork::of(post(case, number, body).into(), Lane::Bulk)
+    NewWork::new(post(case, number, body).into(), Lane::Bulk)
 }
 
 fn key(case: &Case, number: usize, body: &str) -> Key {
@@ -88,7 +88,7 @@ pub async fn an_urgent_request_is_claimed_before_what_is_not(carrier: &Carrier) 
     let of = |priority: f64| {
         let priority = priority.try_into().expect("it is finite");
         let new = NewRequest { priority, ..post(&case, 0, &priority.to_string()).new };
-        NewWork::of(Request::new(case.url(0), new).expect("it has a key").into(), Lane::Bulk)
+        NewWork::new(Request::new(case.url(0), new).expect("it has a key").into(), Lane::Bulk)
     };
     session.admit(&[case.new_work(0), of(-1.0), of(0.0)]).await?;
     session.admit(&[of(2.0)]).await?;

@@ -21,7 +21,7 @@ use crate::conformance::fixture::Case;
 
 /// Returns a task of a spider with a recipe and no other fields.
 fn task(spider: &SpiderName, recipe: &str) -> Task {
-    Task::new(spider, NewTask::of(recipe.parse().expect("it is a recipe")))
+    Task::new(spider, NewTask::from_recipe(recipe.parse().expect("it is a recipe")))
 }
 
 fn new(case: &Case, recipe: &str) -> NewWork {
@@ -155,7 +155,7 @@ pub async fn the_task_with_the_highest_priority_is_claimed_first(carrier: &Carri
     let session = carrier.open(&case, Terms::default()).await?;
     let of = |(recipe, priority): (&str, f64)| {
         let priority = priority.try_into().expect("it is finite");
-        let new = NewTask { priority, ..NewTask::of(recipe.parse().expect("it is a recipe")) };
+        let new = NewTask { priority, ..NewTask::from_recipe(recipe.parse().expect("it is a recipe")) };
         NewWork::task(Task::new(&case.crawl.spider, new))
     };
     session.admit(&[("a", 0.0), ("b", 7.0), ("c", -1.5), ("d", 7.0)].map(of)).await?;
@@ -314,7 +314,7 @@ pub async fn tasks_without_an_end_are_listed_with_where_they_are(carrier: &Carri
     let of = |recipe: &str| claimed.iter().find(|claimed| new_task(claimed).recipe.as_str() == recipe);
     let [runs, waits, held] =
         ["runs", "waits", "held"].map(|recipe| of(recipe).expect("it is there").clone());
-    worker.frontier.start(&[Claim::of(&runs.message)]).await?;
+    worker.frontier.start(&[Claim::new(&runs.message)]).await?;
     let until = UnixMs::now().plus(Duration::from_secs(60));
     worker.settle(waits, Disposition::Retry { until }).await;
     let mut places = BTreeMap::new();
@@ -363,7 +363,7 @@ pub async fn a_task_that_is_cancelled_ends_wherever_it_is_and_its_crawl_goes_on(
     assert_eq!(carrier.control.cancel_tasks(&case.crawl, &[first.clone(), second, other]).await?, 2);
     assert_eq!(carrier.control.cancel_tasks(&case.crawl, std::slice::from_ref(&first)).await?, 0);
     assert_eq!(carrier.control.work(&case.crawl, &first.into()).await?, None, "what it says is not needed");
-    assert_eq!(worker.frontier.start(&[Claim::of(&held.message)]).await?, [Start::Lost]);
+    assert_eq!(worker.frontier.start(&[Claim::new(&held.message)]).await?, [Start::Lost]);
     worker.finish_lost(held).await;
     assert_eq!(carrier.stats(&case).await?.status, CrawlState::Running);
     worker.finish(goes_on).await;
@@ -387,14 +387,14 @@ pub async fn a_task_that_others_asked_for_is_cancelled_and_may_be_asked_for_agai
     let mut parents = worker.claim_tasks(2).await;
     let asks = async |parent: Claimed| {
         let new = NewWork { depth: 1, ..NewWork::task(child.clone()) };
-        let finish = Finish::new(Claim::of(&parent.message), Terminal::Done);
-        let ending = Completion { elsewhere: vec![(other.clone(), new)], ..Completion::of(finish) };
+        let finish = Finish::new(Claim::new(&parent.message), Terminal::Done);
+        let ending = Completion { elsewhere: vec![(other.clone(), new)], ..Completion::new(finish) };
         worker.settle(parent, Disposition::Finish(Box::new(ending))).await;
     };
     asks(parents.remove(0)).await;
     let claimed = worker.claim_task().await;
     assert_eq!(carrier.control.cancel_tasks(&crawl, std::slice::from_ref(&child.key)).await?, 1);
-    assert_eq!(worker.frontier.start(&[Claim::of(&claimed.message)]).await?, [Start::Lost]);
+    assert_eq!(worker.frontier.start(&[Claim::new(&claimed.message)]).await?, [Start::Lost]);
     let goes_round = Settlement { message: claimed.message, disposition: Disposition::Republish };
     worker.frontier.settle(vec![goes_round]).await.expect("no server fails");
     worker.claims_no_task().await;
@@ -433,15 +433,15 @@ pub async fn what_a_task_asks_for_of_another_spider_is_admitted_before_it_ends(
     let other: SpiderName = case.other_spider().crawl.spider;
     for claimed in worker.claim_tasks(2).await {
         let child = NewWork { depth: 1, ..NewWork::task(task(&other, "child")) };
-        let finish = Finish::new(Claim::of(&claimed.message), Terminal::Done);
-        let ending = Completion { elsewhere: vec![(other.clone(), child)], ..Completion::of(finish) };
+        let finish = Finish::new(Claim::new(&claimed.message), Terminal::Done);
+        let ending = Completion { elsewhere: vec![(other.clone(), child)], ..Completion::new(finish) };
         worker.settle(claimed, Disposition::Finish(Box::new(ending))).await;
     }
     let parents = carrier.stats(&case).await?;
     let crawl = CrawlRef::adhoc_of(other.clone());
     assert_eq!(parents.status, CrawlState::Finished);
     assert_eq!(parents.reasons.get(&format!("handed:{other}")), Some(&2), "{parents:?}");
-    let handed = async || {
+    let handed = async || -> Result<Vec<_>> {
         let crawls = carrier.stats.handed(&parents).await?;
         Ok(crawls.into_iter().map(|stats| (stats.crawl, stats.pending)).collect::<Vec<_>>())
     };

@@ -15,7 +15,7 @@ use crate::conformance::fixture::Case;
 
 fn task(case: &Case, recipe: &str, priority: f64) -> Task {
     let priority = priority.try_into().expect("it is finite");
-    let new = NewTask { priority, ..NewTask::of(recipe.parse().expect("it is a recipe")) };
+    let new = NewTask { priority, ..NewTask::from_recipe(recipe.parse().expect("it is a recipe")) };
     Task::new(&case.crawl.spider, new)
 }
 

@@ -50,7 +50,7 @@ impl Worker {
 
     /// Starts a claimed URL, and settles it with this disposition.
     pub(super) async fn settle(&self, claimed: Claimed, disposition: Disposition) -> Settled {
-        let claim = Claim::of(&claimed.message);
+        let claim = Claim::new(&claimed.message);
         assert_eq!(self.frontier.start(&[claim]).await.expect("it starts"), [Start::Go]);
         self.frontier
             .settle(vec![Settlement { message: claimed.message, disposition }])
@@ -72,7 +72,7 @@ impl Worker {
     }
 
     pub(super) async fn start(&self, claimed: &Claimed) -> Start {
-        self.frontier.start(&[Claim::of(&claimed.message)]).await.expect("it can be asked")[0]
+        self.frontier.start(&[Claim::new(&claimed.message)]).await.expect("it can be asked")[0]
     }
 
     pub(super) async fn extends(&self, claimed: &Claimed) -> bool {
@@ -94,8 +94,8 @@ impl Worker {
     /// Ends a URL without starting it, with a dead letter if it failed.
     pub(super) async fn end_unstarted(&self, case: &Case, claimed: &Claimed, terminal: Terminal) {
         let note = (terminal == Terminal::Failed).then(|| case.note(1, terminal));
-        let finish = Finish { note, ..Finish::new(Claim::of(&claimed.message), terminal) };
-        assert!(self.settle_unstarted(claimed, Disposition::Finish(Box::new(Completion::of(finish)))).await);
+        let finish = Finish { note, ..Finish::new(Claim::new(&claimed.message), terminal) };
+        assert!(self.settle_unstarted(claimed, Disposition::Finish(Box::new(Completion::new(finish)))).await);
     }
 
     pub(super) async fn park(&self, claimed: &Claimed, until: UnixMs, failed: bool) {
@@ -127,7 +127,7 @@ pub(super) fn number(claimed: &Claimed) -> usize {
 
 /// Returns the disposition for an end without links.
 pub(super) fn ends(finish: Finish) -> Disposition {
-    Disposition::Finish(Box::new(Completion::of(finish)))
+    Disposition::Finish(Box::new(Completion::new(finish)))
 }
 
 pub(super) fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
@@ -135,8 +135,8 @@ pub(super) fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
 }
 
 pub(super) fn done(message: &Message, links: Vec<NewWork>) -> Disposition {
-    let finish = Finish::new(Claim::of(message), Terminal::Done);
-    Disposition::Finish(Box::new(Completion { links, ..Completion::of(finish) }))
+    let finish = Finish::new(Claim::new(message), Terminal::Done);
+    Disposition::Finish(Box::new(Completion { links, ..Completion::new(finish) }))
 }
 
 /// Returns the disposition of a URL that comes back at `until`, after a failure or without one.

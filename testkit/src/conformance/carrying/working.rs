@@ -164,7 +164,7 @@ pub async fn what_a_worker_releases_is_claimed_by_another(carrier: &Carrier) -> 
     let first = carrier.join(&case);
     carrier.begin(&case, 3, Terms::default()).await?;
     let claimed = first.claim(2).await;
-    assert_eq!(first.frontier.start(&[Claim::of(&claimed[0].message)]).await?, [Start::Go]);
+    assert_eq!(first.frontier.start(&[Claim::new(&claimed[0].message)]).await?, [Start::Go]);
     first.stop.cancel();
     first.frontier.release().await?;
     assert_eq!(first.frontier.activity().in_flight, 0);
@@ -189,9 +189,9 @@ pub async fn what_is_no_longer_a_workers_is_not_counted_for_it(carrier: &Carrier
     let second = carrier.join_as(case.other.clone());
     let claimed = second.claim_one().await;
 
-    let mut failed = Finish::new(Claim::of(&late.message), Terminal::Failed);
+    let mut failed = Finish::new(Claim::new(&late.message), Terminal::Failed);
     failed.why = Some("timeout");
-    let ending = Completion { links: vec![case.new_work(5)], ..Completion::of(failed) };
+    let ending = Completion { links: vec![case.new_work(5)], ..Completion::new(failed) };
     let disposition = Disposition::Finish(Box::new(ending));
     let settled = first.frontier.settle(vec![Settlement { message: late.message, disposition }]).await?;
     assert_eq!(settled, Settled::default());
@@ -231,8 +231,8 @@ pub async fn beyond_the_page_limit_urls_are_handed_out_to_be_skipped(carrier: &C
     session.close().await?;
     let beyond = worker.claim_one().await;
     assert!(beyond.is_beyond_limit);
-    let finish = Finish { why: Some("limit"), ..Finish::new(Claim::of(&beyond.message), Terminal::Skipped) };
-    let ending = Completion::of(finish);
+    let finish = Finish { why: Some("limit"), ..Finish::new(Claim::new(&beyond.message), Terminal::Skipped) };
+    let ending = Completion::new(finish);
     let disposition = Disposition::Finish(Box::new(ending));
     worker.frontier.settle(vec![Settlement { message: beyond.message, disposition }]).await?;
     let stats = carrier.stats(&case).await?;
@@ -251,9 +251,9 @@ pub async fn a_dead_letter_is_listed_and_claimed_again_when_it_is_replayed(carri
     let finish = Finish {
         why: Some("http"),
         note: Some(note.clone()),
-        ..Finish::new(Claim::of(&claimed.message), Terminal::Failed)
+        ..Finish::new(Claim::new(&claimed.message), Terminal::Failed)
     };
-    let ending = Completion { dead_letter: Some(note.cause.clone()), ..Completion::of(finish) };
+    let ending = Completion { dead_letter: Some(note.cause.clone()), ..Completion::new(finish) };
     let settled = worker.settle(claimed, Disposition::Finish(Box::new(ending))).await;
     assert_eq!(settled.ended.len(), 1);
     let failed = carrier.control.failed(&case.crawl, 0).await?;

@@ -15,7 +15,7 @@ use crate::conformance::fixture::{Fixture, TAKE};
 impl Fixture<'_> {
     fn task(&self, recipe: &str, priority: f64) -> NewWork {
         let priority = priority.try_into().expect("it is finite");
-        let new = NewTask { priority, ..NewTask::of(recipe.parse().expect("it is a recipe")) };
+        let new = NewTask { priority, ..NewTask::from_recipe(recipe.parse().expect("it is a recipe")) };
         NewWork::task(Task::new(&self.crawl.spider, new))
     }
 
@@ -50,7 +50,7 @@ impl Fixture<'_> {
     }
 
     async fn end_task(&self, task: &Message) -> Result<()> {
-        let finish = Finish::new(Claim::of(task), Terminal::Done);
+        let finish = Finish::new(Claim::new(task), Terminal::Done);
         assert_eq!(self.frontier.finish(&self.worker, &[finish]).await?, [true]);
         Ok(())
     }
@@ -110,12 +110,12 @@ pub async fn an_urgent_task_that_is_held_or_has_ended_comes_before_none(
     let of = [("low", 0.0), ("held", 1.0), ("ended", 2.0), ("released", 0.5), ("low as well", 0.0)];
     let tasks = fixture.submit(&of.map(|(recipe, priority)| fixture.task(recipe, priority))).await?;
     frontier.claim(&fixture.other, &tasks[1..3]).await?;
-    let finish = Finish::new(Claim::of(&tasks[2]), Terminal::Done);
+    let finish = Finish::new(Claim::new(&tasks[2]), Terminal::Done);
     assert_eq!(frontier.finish(&fixture.other, &[finish]).await?, [true]);
     assert_eq!(fixture.claim_task(&tasks[0]).await?, TAKE);
     let released = fixture.starts_behind(&tasks[0]).await?;
     assert_eq!(released.key(), tasks[3].key());
-    frontier.release(&fixture.worker, &[Claim::of(&released)]).await?;
+    frontier.release(&fixture.worker, &[Claim::new(&released)]).await?;
     assert_eq!(fixture.start_task(&tasks[0]).await?, GO, "it is not listed any more");
     frontier.list_urgent(&[&tasks[1], &tasks[2], &released]).await?;
     assert_eq!(fixture.claim_task(&tasks[4]).await?, TAKE);

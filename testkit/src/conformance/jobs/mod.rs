@@ -121,7 +121,7 @@ pub async fn what_is_asked_for_is_given_as_it_was(jobs: &Arc<dyn Jobs>) -> Resul
             urgent,
         ],
         sources: vec![url("http://a.example/sitemap.xml")],
-        arguments: Arguments::of(["category=a \"b\" {c} ä".parse().expect("it is written as an argument")])
+        arguments: Arguments::new(["category=a \"b\" {c} ä".parse().expect("it is written as an argument")])
             .expect("it is given once"),
         version: Some("r1.0+7".parse().expect("it is written as a version")),
         idempotency_key: Some("key-1".parse().expect("it is written as a key")),

@@ -12,7 +12,7 @@ use crate::faults::units::Units;
 
 impl ItemLine {
     /// Parses an item from a sink.
-    pub fn of(item: &Value, sink: Sink) -> Self {
+    pub fn new(item: &Value, sink: Sink) -> Self {
         let text = |name: &str| item[name].as_str().map(str::to_owned);
         Self {
             url: text("url").unwrap_or_default(),
@@ -35,7 +35,7 @@ impl ItemLine {
         };
         let mut item = Value::Object(row);
         item["fields"] = fields;
-        Self::of(&item, sink)
+        Self::new(&item, sink)
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct History {
 impl History {
     /// Returns the remembered state of a job's page. It is empty, at no cost, if the job's crawl fetches each
     /// page once, and for requests.
-    pub(crate) async fn of(fetching: &Fetching, job: &Job) -> Result<Self, Outcome> {
+    pub(crate) async fn new(fetching: &Fetching, job: &Job) -> Result<Self, Outcome> {
         let (crawl, url) = (&job.message.crawl, &job.url);
         let OpenCrawl { terms: Terms { recrawl, .. }, started: start } = job.crawl;
         if recrawl.is_never() || job.request().is_some() {
@@ -78,16 +78,16 @@ impl History {
         if !self.compares() {
             return None;
         }
-        let (mut content, mut tally) = (page_history::fingerprint(items), Tally::of(&job.url, items));
+        let (mut content, mut tally) = (page_history::fingerprint(items), Tally::new(&job.url, items));
         if let Some(InFile { content: more, count }) = in_file {
-            content = Fingerprint::of(&format!("{content}{more}"));
+            content = Fingerprint::from_text(&format!("{content}{more}"));
             tally = tally.and(count);
         }
         let change = page_history::change(self.last.as_ref(), content, self.start);
         items.iter_mut().for_each(|item| item.change = Some(change));
         let validators = match response.redirected_to {
             Some(_) => Validators::default(),
-            None => Validators::of(&response.headers),
+            None => Validators::from_headers(&response.headers),
         };
         Some(PageVisit::Visited(Visited {
             fetched_at: response.fetched_at,

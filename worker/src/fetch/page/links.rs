@@ -34,7 +34,7 @@ pub(super) fn to_follow(
             deadline,
             depth,
             referrer: Some(job.message.key()),
-            ..NewWork::of(work, routed.lane)
+            ..NewWork::new(work, routed.lane)
         }
     };
     let (mut followed, mut left_out) = (Vec::new(), LeftOut::default());

@@ -35,17 +35,17 @@ use crate::job::settlement::Settlement;
 ///
 /// Acting on the outcome is left to `settle`.
 pub(crate) async fn process(fetching: &Fetching, mut job: Job, permit: HostPermit) -> Processed {
-    let history = match History::of(fetching, &job).await {
+    let history = match History::new(fetching, &job).await {
         Ok(history) => history,
-        Err(outcome) => return Processed::Settled(Settlement::of(job, outcome)),
+        Err(outcome) => return Processed::Settled(Settlement::from_job(job, outcome)),
     };
     if let Some(skip) = history.reason_to_skip() {
-        return Processed::Settled(Settlement::of(job, Outcome::Skipped(skip)));
+        return Processed::Settled(Settlement::from_job(job, Outcome::Skipped(skip)));
     }
     let response = match response(fetching, &mut job, &history, permit).await {
         Ok(response) => response,
         Err(outcome) => {
-            return match NoPage::of(&job, outcome) {
+            return match NoPage::new(&job, outcome) {
                 Ok(no_page) => Processed::Without(Box::new((job, no_page))),
                 Err(outcome) => Processed::Settled(without_page(job, history, outcome)),
             };
@@ -81,8 +81,8 @@ impl Fetched {
         let Self { job, history, response } = self;
         match read(fetching, &job, &history, response).await {
             Ok(Some((output, memory))) => Settlement::done(job, output, memory),
-            Ok(None) => Settlement::of(job, Outcome::Skipped(Skip::ContentType)),
-            Err(outcome) => Settlement::of(job, outcome),
+            Ok(None) => Settlement::from_job(job, Outcome::Skipped(Skip::ContentType)),
+            Err(outcome) => Settlement::from_job(job, outcome),
         }
     }
 }

@@ -74,7 +74,7 @@ pub(super) async fn given(
     spider.empty_fields.look(&spider.spider, &items);
     let in_file = match &file {
         Some(file) if history.compares() => {
-            Some(InFile::of(file).await.map_err(|failure| program_failed(fetching, job, failure))?)
+            Some(InFile::new(file).await.map_err(|failure| program_failed(fetching, job, failure))?)
         }
         _ => None,
     };
@@ -154,7 +154,7 @@ fn page(job: &Job, history: &History, items: Vec<Item>, response: Response) -> P
         let validators = history.validators_for(hop);
         (spider.fetcher.request_headers(hop.unwrap_or(url), &validators), response)
     });
-    Page { exchange, ..Page::of(message, items) }
+    Page { exchange, ..Page::new(message, items) }
 }
 
 /// Reads a page with the spider's program, or else by its rules.
@@ -171,7 +171,7 @@ async fn reading(
             let extractor = Arc::clone(&job.spider.extractor);
             let base = response.redirected_to.clone().unwrap_or_else(|| job.url.clone());
             let extraction = fetching.parser.read(extractor, base, response.clone()).await;
-            extraction.map(Reading::of).map_err(|failure| failed(fetching, job, failure))
+            extraction.map(Reading::new).map_err(|failure| failed(fetching, job, failure))
         }
     };
     trace::step(job.message.trace.as_deref(), "extract", begun.elapsed());

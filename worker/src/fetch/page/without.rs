@@ -25,11 +25,11 @@ use crate::programs::{Came, Unread};
 pub(super) fn without_page(job: Job, history: History, outcome: Outcome) -> Settlement {
     let status = if let Outcome::Failed(failure, _) = &outcome { failure.status } else { None };
     let (Some(last), Some(status)) = (history.gone(&outcome), status) else {
-        return Settlement::of(job, history.disposition(outcome));
+        return Settlement::from_job(job, history.disposition(outcome));
     };
     let gone = gone(&job, last, status);
-    let items = ItemCounts::of(&job.spider.spider, &gone, 0);
-    let page = Some(Page::of(&job.message, gone));
+    let items = ItemCounts::new(&job.spider.spider, &gone, 0);
+    let page = Some(Page::new(&job.message, gone));
     let (file, links, elsewhere, left_out, landed, bytes, missing) = Default::default();
     let spider = Arc::clone(&job.spider);
     let status = Some(status);
@@ -43,7 +43,7 @@ pub(in crate::fetch) async fn hand_over(fetching: &Fetching, job: Job, no_page: 
     fetching.url_log.hands_over(&job.message, &no_page.view);
     match taken_in(fetching, &job, no_page).await {
         Ok(output) => Settlement::done(job, output, None),
-        Err(outcome) => Settlement::of(job, outcome),
+        Err(outcome) => Settlement::from_job(job, outcome),
     }
 }
 
@@ -57,7 +57,7 @@ async fn taken_in(
     let landed = job.redirected_to();
     match ask_program(program, fetching, job, landed.as_ref(), Came::Failure(&view)).await? {
         Ok(reading) => {
-            let (history, nothing) = (History::of(fetching, job).await?, no_response(job, &view));
+            let (history, nothing) = (History::new(fetching, job).await?, no_response(job, &view));
             given(fetching, job, &history, nothing, reading).await.map(|(output, _)| output)
         }
         Err(unread) => Err(not_taken_in(fetching, job, outcome, unread)),

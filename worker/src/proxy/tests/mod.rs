@@ -41,7 +41,7 @@ impl Fixture {
     }
 
     fn run(&self) -> Admitted {
-        Admitted::of(self.access.admit(None).unwrap())
+        Admitted::new(self.access.admit(None).unwrap())
     }
 
     async fn requests_under_way(&self, host: &str) -> u64 {
@@ -60,7 +60,7 @@ fn proxy(hosts: Arc<dyn Hosts>, set: impl FnOnce(&mut Settings)) -> (Arc<Handler
     set(&mut settings);
     let mut spider = Spider::without_file("shop".parse().unwrap(), &Items::default());
     spider.handler = Some(Handler::new(vec!["true".to_owned()], Mode::Once));
-    let fetcher = Fetcher::of(&spider, &settings.fetch).unwrap();
+    let fetcher = Fetcher::from_spider(&spider, &settings.fetch).unwrap();
     (HandlerProxy::alone(Arc::new(settings), hosts), spider, fetcher)
 }
 
@@ -68,7 +68,7 @@ fn proxy(hosts: Arc<dyn Hosts>, set: impl FnOnce(&mut Settings)) -> (Arc<Handler
 /// passes.
 pub(super) fn in_test_time(set: impl FnOnce(&mut Settings)) -> (Arc<HandlerProxy>, Arc<Run>) {
     let (proxy, spider, fetcher) = proxy(Arc::new(PageVisit::default()), set);
-    let own = AsSpider::of(&spider, proxy.settings(), fetcher.clone());
+    let own = AsSpider::new(&spider, proxy.settings(), fetcher.clone());
     let user = Arc::new(User { own, passage: fetcher.passage().unwrap() });
     (proxy, Arc::new(Run::new(user, None, None, CancellationToken::new())))
 }
@@ -89,7 +89,7 @@ struct Got {
 }
 
 impl Admitted {
-    fn of(admission: Admission) -> Self {
+    fn new(admission: Admission) -> Self {
         let rest = admission.url.strip_prefix("http://").unwrap();
         let (login, address) = rest.split_once('@').unwrap();
         Self { address: address.to_owned(), login: BASE64.encode(login.as_bytes()), _admission: admission }

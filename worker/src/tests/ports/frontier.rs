@@ -83,7 +83,7 @@ impl Frontier for Memory {
             self.some_tasks.notify_one();
             return Ok(None);
         }
-        Ok(self.start(&[Claim::of(&task.message)]).await?.pop())
+        Ok(self.start(&[Claim::new(&task.message)]).await?.pop())
     }
 
     async fn extend(&self, urls: &[&Message]) -> Result<Vec<bool>, Fatal> {

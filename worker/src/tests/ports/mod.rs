@@ -144,7 +144,7 @@ impl Memory {
     pub(in crate::tests) fn request(&self, url: &str, priority: f64) -> Key {
         let new = NewRequest { priority: priority.try_into().unwrap(), ..NewRequest::get(url) };
         let work = Work::of_request(url.parse().unwrap(), new).unwrap();
-        let message = Message::of(work, CrawlRef::adhoc(), Lane::Bulk);
+        let message = Message::new(work, CrawlRef::adhoc(), Lane::Bulk);
         let key = message.key();
         self.queue(message);
         key
@@ -159,7 +159,7 @@ impl Memory {
     pub(in crate::tests) fn task(&self, line: &str) -> Key {
         let crawl = CrawlRef::adhoc();
         let task = Task::new(&crawl.spider, NewTask::from_line(line).unwrap());
-        let message = Message::of(task.into(), crawl, Lane::Task);
+        let message = Message::new(task.into(), crawl, Lane::Task);
         let key = message.key();
         self.queue(message);
         key

@@ -80,7 +80,7 @@ impl Pair {
     fn new_work(&self, number: usize) -> NewWork {
         let lane = Lane::ALL[number % 2];
         let deadline = (number < URLS / 2).then(|| self.rules.now.plus(HOUR));
-        NewWork { deadline, ..NewWork::of(work(number), lane) }
+        NewWork { deadline, ..NewWork::new(work(number), lane) }
     }
 
     /// The message that a URL's record waits for.
@@ -271,7 +271,8 @@ impl Pair {
         let stored: BTreeMap<String, String> = self.ask("HGETALL", |keys| keys.pending, &[]).await;
         let stored = stored.into_iter().map(|(url, text)| (url, Row::read(&text, idle.unwrap_or_default())));
         let records = || self.rules.records.iter().map(|(&number, record)| (text(number), record));
-        let expected: BTreeMap<String, Row> = records().map(|(url, record)| (url, Row::of(record))).collect();
+        let expected: BTreeMap<String, Row> =
+            records().map(|(url, record)| (url, Row::new(record))).collect();
         assert_eq!(stored.collect::<BTreeMap<_, _>>(), expected);
 
         for (url, record) in records() {
@@ -368,5 +369,5 @@ fn note(terminal: Terminal, why: Option<&'static str>) -> DeadLetterEntry {
         (_, Some("blocked")) => Reason::Blocked,
         _ => Reason::Final,
     };
-    DeadLetterEntry::of(Cause { attempts: 1, ..Cause::new(reason, "", UnixMs(0)) })
+    DeadLetterEntry::new(Cause { attempts: 1, ..Cause::new(reason, "", UnixMs(0)) })
 }

@@ -38,7 +38,7 @@ impl Row {
         }
     }
 
-    pub(super) fn of(record: &Record) -> Self {
+    pub(super) fn new(record: &Record) -> Self {
         let (state, since, holder) = match &record.state {
             State::New { since } => ('n', since, None),
             State::Queued { since } => ('q', since, None),

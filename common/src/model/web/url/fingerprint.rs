@@ -11,7 +11,7 @@ pub struct Fingerprint(pub [u8; 16]);
 
 impl Fingerprint {
     /// Returns the fingerprint of a text.
-    pub fn of(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         Self::of_bytes(text.as_bytes())
     }
 

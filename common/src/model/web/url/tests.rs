@@ -118,7 +118,7 @@ fn a_domain_holds_its_subdomains_and_no_lookalikes() {
 
 #[test]
 fn a_fingerprint_is_the_start_of_sha_256() {
-    let fingerprint = Fingerprint::of("abc");
+    let fingerprint = Fingerprint::from_text("abc");
     assert_eq!(fingerprint.to_string(), "ba7816bf8f01cfea414140de5dae2223");
     assert_eq!(fingerprint.to_string().parse(), Ok(fingerprint));
     assert_eq!(fingerprint.short(), 0xba78_16bf_8f01_cfea_u64 as i64);

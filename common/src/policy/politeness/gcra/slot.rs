@@ -35,7 +35,7 @@ pub enum Standing {
 
 impl Standing {
     /// Returns the standing of a URL with this position in the waitlist, or none yet.
-    pub fn of(turn: Option<UnixMs>) -> Self {
+    pub fn new(turn: Option<UnixMs>) -> Self {
         turn.map_or(Self::New, Self::Waitlisted)
     }
 

@@ -74,7 +74,7 @@ impl Robots {
 
     /// Interprets an origin's answer (RFC 9309 2.3.1): a missing file forbids nothing. `None` for a file that
     /// cannot be read, which forbids everything.
-    pub fn of(file: &RobotsFile, crawler: &RobotsName) -> Option<Self> {
+    pub fn new(file: &RobotsFile, crawler: &RobotsName) -> Option<Self> {
         match file.status {
             200..300 => Some(Self::parse(&file.body, crawler)),
             300..500 => Some(Self::allow_all()),
@@ -96,7 +96,7 @@ impl Robots {
     ///
     /// The longest pattern that matches the path and the query decides, and `allow` if two are equally long.
     pub fn allows(&self, url: &CanonicalUrl) -> bool {
-        let path = Path::of(url);
+        let path = Path::from_url(url);
         path.is_robots_txt() || self.rules.allow(&path)
     }
 

@@ -15,7 +15,7 @@ pub(super) struct Path {
 }
 
 impl Path {
-    pub(super) fn of(url: &CanonicalUrl) -> Self {
+    pub(super) fn from_url(url: &CanonicalUrl) -> Self {
         let rest = url.as_str().split_once("://").map_or("", |(_, rest)| rest);
         let start = rest.find('/').unwrap_or(rest.len());
         Self::parse(&rest.as_bytes()[start..])
