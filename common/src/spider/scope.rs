@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn every_pattern_that_is_none_is_named_where_it_stands() {
-        let place = Some(super::super::Place { line: 3, column: 9 });
+        let place = Some(crate::mistake::Place { line: 3, column: 9 });
         let bad = |text: &str| Sited { value: text.to_owned(), place };
         let follow = Follow {
             include: vec![bad("("), Sited::nowhere("fine")],
