@@ -63,15 +63,16 @@ async fn half_done() -> (TempDir, PathBuf) {
     let session = open_crawl(&engine, crawl()).await;
     session.admit(&work()).await.unwrap();
     let worker = join(&engine);
-    let claimed = worker.claim(9).await;
-    worker.settle(vec![done(&claimed[0]), failed(&claimed[1])]).await;
+    let claimed = worker.claim(9).await.unwrap();
+    worker.settle(vec![done(&claimed[0]), failed(&claimed[1])]).await.unwrap();
     worker.start(&[Claim::of(&claimed[2].message), Claim::of(&claimed[3].message)]).await.unwrap();
     for (at, failed, has_slot) in [(4, true, false), (5, false, true)] {
         let mut message = claimed[at].message.clone();
         message.slot = has_slot.then(UnixMs::now);
         worker
             .settle(vec![Settlement { message, verdict: Verdict::PutAside { until: UnixMs::now(), failed } }])
-            .await;
+            .await
+            .unwrap();
     }
     let mut ask = ask("site.example");
     ask.request.pace = Pace { interval: LONG, ..Pace::UNLIMITED };

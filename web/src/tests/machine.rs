@@ -41,7 +41,7 @@ async fn a_name_that_this_machine_cannot_look_up_is_not_to_blame() {
 #[test]
 fn a_port_is_lacking_only_where_there_is_an_address_to_ask_from() {
     let error = io::Error::from(Errno::ADDRNOTAVAIL);
-    let failure = |address: &str| machine::failure(&error, &[address.parse::<IpAddr>().unwrap()]);
+    let failure = |address: &str| crate::machine::failure(&error, &[address.parse::<IpAddr>().unwrap()]);
     assert_eq!(failure("127.0.0.1").unwrap().class, Class::Machine);
     // An ordinary socket can never send there, just as a machine without IPv6 cannot send to an IPv6 address.
     assert_eq!(failure("255.255.255.255"), None);
