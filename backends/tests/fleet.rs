@@ -160,7 +160,7 @@ async fn robots_files_that_lapse_soon_make_room_for_those_that_are_kept_for_long
     let url = |number: usize| CanonicalUrl::parse(&format!("http://h{number}.example/")).unwrap();
     let key = |number| RobotsKey::origin(&url(number).origin());
     let body: Vec<u8> = std::iter::repeat_with(rand::random::<u8>).take(100_000).collect();
-    let file = RobotsFile { status: 200, body: body.into() };
+    let file = RobotsFile { status: 200, body: body.into(), failure: None };
     for number in 0..30 {
         let ttl = if number < 5 { 2 * LONG } else { LONG };
         hosts.keep_robots(&key(number), &file, ttl).await.unwrap();

@@ -107,7 +107,7 @@ impl Fetcher {
                     return Ok(none());
                 }
                 Err(failure) if failure.class.is_blameless() => return Err(NoRobots::Blameless(failure)),
-                Err(failure) => return Ok(passing(0, failure.to_string())),
+                Err(failure) => return Ok(unanswered(failure)),
             }
         }
     }
@@ -134,7 +134,7 @@ fn refusal(answer: &Start) -> Option<Failure> {
 fn robots(Start { status, body, .. }: Start) -> Robots {
     match status {
         500.. => passing(status, format!("status {status}")),
-        _ => Robots { file: RobotsFile { status, body }, is_lasting: true },
+        _ => Robots { file: RobotsFile { status, body, failure: None }, is_lasting: true },
     }
 }
 
@@ -143,6 +143,12 @@ fn none() -> Robots {
     passing(404, String::new())
 }
 
+/// The result without any answer.
+fn unanswered(Failure { class, detail, .. }: Failure) -> Robots {
+    let file = RobotsFile { status: 0, body: Bytes::from(detail), failure: Some(class) };
+    Robots { file, is_lasting: false }
+}
+
 fn passing(status: u16, why: String) -> Robots {
-    Robots { file: RobotsFile { status, body: Bytes::from(why) }, is_lasting: false }
+    Robots { file: RobotsFile { status, body: Bytes::from(why), failure: None }, is_lasting: false }
 }

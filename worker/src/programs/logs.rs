@@ -10,10 +10,10 @@ use trawl_common::text::printable;
 use trawl_common::web::url::CanonicalUrl;
 
 /// Maximum length of a URL that is left out, as shown in logs, in bytes.
-pub(crate) const MAX_SHOWN_BYTES: usize = 300;
+pub(super) const MAX_SHOWN_BYTES: usize = 300;
 
 /// Logs a warning about a program's answer for the URL or task with this key.
-pub(crate) fn log_warning(writer: &LogWriter, crawl: &CrawlRef, key: &str, message: String) {
+pub(super) fn log_warning(writer: &LogWriter, crawl: &CrawlRef, key: &str, message: String) {
     log(writer, crawl, key, vec![LogLine { message, level: LogLevel::Warn }]);
 }
 

@@ -14,7 +14,7 @@ use trawl_common::spider::{Mode, Spider};
 use trawl_common::task::TaskView;
 use trawl_handlers::{CannotRun, Ended, Program, ProxyAccess, Stream, Supervisor, Work, exec, once};
 
-pub(crate) use self::logs::{MAX_SHOWN_BYTES, log, log_warning, say_refused};
+pub(crate) use self::logs::{log, say_refused};
 pub(crate) use self::page::{Came, PageAbout, Reading, Unread, read_page, said_so};
 pub(crate) use self::watch::Watch;
 

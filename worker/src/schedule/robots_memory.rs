@@ -109,7 +109,7 @@ impl RobotsMemory {
 fn read(file: &RobotsFile, name: &RobotsName) -> Known {
     match Robots::of(file, name) {
         Some(rules) => Known::Rules(Arc::new(rules)),
-        None if file.status == 0 => Known::Unreadable(unanswered(&String::from_utf8_lossy(&file.body))),
+        None if file.status == 0 => Known::Unreadable(unanswered(file)),
         None => {
             let why = String::from_utf8_lossy(&file.body);
             let failure = Failure::new(Class::Robots, format_args!("robots.txt: {why}"));
@@ -120,13 +120,13 @@ fn read(file: &RobotsFile, name: &RobotsName) -> Known {
 
 /// Returns the reason why there was no response. An unreachable host fails with that failure itself: its
 /// robots.txt was only the first to meet it.
-fn unanswered(why: &str) -> Failure {
-    match Failure::from_text(why) {
-        Some(Failure {
-            class: class @ (Class::Dns | Class::Connect | Class::Tls | Class::Timeout),
-            detail,
-            ..
-        }) => Failure::new(class, format_args!("robots.txt: {detail}")),
-        _ => Failure::new(Class::Robots, format_args!("robots.txt: {why}")),
+fn unanswered(file: &RobotsFile) -> Failure {
+    let detail = String::from_utf8_lossy(&file.body);
+    match file.failure {
+        Some(class @ (Class::Dns | Class::Connect | Class::Tls | Class::Timeout)) => {
+            Failure::new(class, format_args!("robots.txt: {detail}"))
+        }
+        Some(class) => Failure::new(Class::Robots, format_args!("robots.txt: {class}: {detail}")),
+        None => Failure::new(Class::Robots, format_args!("robots.txt: {detail}")),
     }
 }

@@ -122,7 +122,7 @@ impl Worker {
         self.proxy.end().await;
         // `release` also signs the worker off; no heartbeat may follow.
         heartbeats.abort();
-        self.release().await;
+        give_back(&*self.frontier).await;
         let schedules = &self.scheduling.asker.schedules;
         let _ = timeout(LAST_WORD, schedules.in_flight.free(&*schedules.hosts)).await;
         let Counts { done, failed, .. } = self.settler.tally.counts();
@@ -137,17 +137,6 @@ impl Worker {
         let _ = timeout(LAST_WORD, log.write_or_wait(entry)).await;
         self.log.close(LAST_WORD).await;
     }
-
-    /// Releases the worker's URLs and tasks, if the servers respond: otherwise these find out that the worker is
-    /// gone.
-    async fn release(&self) {
-        let error = match timeout(LAST_WORD, self.frontier.release()).await {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("it takes longer than {LAST_WORD:?}"),
-        };
-        warn!(error, "could not give back what is in hand; others take it over when it counts as lost");
-    }
 }
 
 /// Waits for the end of every task. A panic in one of them is passed on.
@@ -159,4 +148,15 @@ async fn end(parts: &mut JoinSet<()>) {
             resume_unwind(panic);
         }
     }
+}
+
+/// Releases the worker's URLs and tasks, if the servers respond: otherwise these find out that the worker is
+/// gone.
+async fn give_back(frontier: &dyn Frontier) {
+    let error = match timeout(LAST_WORD, frontier.release()).await {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("it takes longer than {LAST_WORD:?}"),
+    };
+    warn!(error, "could not give back what is in hand; others take it over when it counts as lost");
 }

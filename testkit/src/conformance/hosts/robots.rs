@@ -14,7 +14,7 @@ fn robots_key(site: &str) -> RobotsKey {
 }
 
 fn robots_file() -> RobotsFile {
-    RobotsFile { status: 200, body: Bytes::from_static(b"User-agent: *\nDisallow: /\xff\n") }
+    RobotsFile { status: 200, body: Bytes::from_static(b"User-agent: *\nDisallow: /\xff\n"), failure: None }
 }
 
 /// If several workers need a robots.txt, one fetches it; the others wait for it, and get it.
@@ -54,7 +54,7 @@ pub async fn robots_files_keep_to_their_budget(frugal: &Frugal) -> Result<()> {
     const SIZE: usize = 50_000;
     let Frugal { hosts, robots_bytes } = frugal;
     let body: Bytes = std::iter::repeat_with(rand::random::<u8>).take(SIZE).collect();
-    let file = RobotsFile { status: 200, body };
+    let file = RobotsFile { status: 200, body, failure: None };
     let site = unique("site");
     let key = |number| robots_key(&format!("{site}-{number}"));
     let keys: Vec<RobotsKey> = (0..3 * robots_bytes / SIZE).map(key).collect();

@@ -12,6 +12,7 @@ use trawl_extract::Link;
 
 use crate::fetch::Fetching;
 use crate::job::Job;
+use crate::programs::say_refused;
 
 /// The links of a page that are within its spider's scope, may be asked for and are not known yet, and what its program asks for besides, each with
 /// its lane and its deadline, and what limits left out of them. `landed` is where redirects led to it: its start may be elsewhere than people

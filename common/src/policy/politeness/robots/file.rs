@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use crate::frontier::outcome::Class;
+
 /// A robots.txt as its origin answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RobotsFile {
@@ -9,4 +11,6 @@ pub struct RobotsFile {
     pub status: u16,
     /// The start of the file, or the reason why there was no answer.
     pub body: Bytes,
+    /// The class of the failure, if there was no answer.
+    pub failure: Option<Class>,
 }
