@@ -3,10 +3,10 @@
 //!
 //! - `model`: the vocabulary, and the life of a URL in a crawl;
 //! - `policy`: when a host may be requested, and when a cron schedule is due;
-//! - [`settings`]: `trawl.toml`;
-//! - [`spider`]: the files of spiders;
-//! - [`jobs`]: crawls that are submitted before anyone runs them;
-//! - [`ports`]: the traits through which `trawl-producer` and `trawl-worker` reach everything outside but the web;
+//! - [`settings`], from `trawl.toml`;
+//! - [`spider`], from the files of spiders;
+//! - [`jobs`], which are crawls that are submitted before anyone runs them;
+//! - [`ports`], the traits through which `trawl-producer` and `trawl-worker` reach everything outside but the web;
 //! - `runtime`: what runs over the ports.
 //!
 //! No I/O client lives here: the adapters of the ports are in `trawl-backends`. The modules of `model`, `policy` and

@@ -228,9 +228,9 @@ async fn what_was_seen_stays_seen_beyond_memory_and_restarts() {
     let engine = open(&path);
     let session = admit(&engine, 0..COUNT).await;
     let worker = join(&engine);
-    let claimed = worker.claim(2).await;
+    let claimed = worker.claim(2).await.unwrap();
     for _ in 0..2 {
-        assert_eq!(worker.settle(claimed.iter().map(done).collect()).await.ended.len(), 2);
+        assert_eq!(worker.settle(claimed.iter().map(done).collect()).await.unwrap().ended.len(), 2);
     }
     session.close().await.unwrap();
     drop(worker);

@@ -65,15 +65,15 @@ async fn half_done() -> (TempDir, PathBuf) {
     let session = open_crawl(&engine, crawl()).await;
     session.admit(&work()).await.unwrap();
     let worker = join(&engine);
-    let claimed = worker.claim(9).await;
-    worker.settle(vec![done(&claimed[0]), failed(&claimed[1])]).await;
+    let claimed = worker.claim(9).await.unwrap();
+    worker.settle(vec![done(&claimed[0]), failed(&claimed[1])]).await.unwrap();
     worker.start(&[Claim::new(&claimed[2].message), Claim::new(&claimed[3].message)]).await.unwrap();
     let until = UnixMs::now();
     let waiting = [(4, Disposition::Retry { until }, false), (5, Disposition::Snooze { until }, true)];
     for (at, disposition, has_slot) in waiting {
         let mut message = claimed[at].message.clone();
         message.slot = has_slot.then(UnixMs::now);
-        worker.settle(vec![Settlement { message, disposition }]).await;
+        worker.settle(vec![Settlement { message, disposition }]).await.unwrap();
     }
     let mut ask = ask("site.example");
     ask.request.pace = Pace { interval: LONG, ..Pace::UNLIMITED };

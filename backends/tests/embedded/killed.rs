@@ -18,9 +18,9 @@ async fn a_process_to_kill() {
     let engine = open(Path::new(&path));
     let _session = admit(&engine, 0..100).await;
     let worker = join(&engine);
-    let claimed = worker.claim(3).await;
+    let claimed = worker.claim(3).await.unwrap();
     worker.start(&[Claim::new(&claimed[1].message)]).await.unwrap();
-    worker.settle(vec![done(&claimed[2])]).await;
+    worker.settle(vec![done(&claimed[2])]).await.unwrap();
     eprintln!("ready to die");
     std::thread::sleep(LONG);
 }
@@ -49,7 +49,7 @@ async fn a_killed_process_loses_nothing() {
     assert_eq!(available(&engine, left.len()).await, left);
     for (starts, expected) in [(1, Start::Go), (2, Start::Go), (3, Start::Go), (4, Start::Poison)] {
         let worker = join(&engine);
-        let claimed = worker.claim(2).await;
+        let claimed = worker.claim(2).await.unwrap();
         let suspect = claimed.iter().find(|claimed| number(claimed) == 1).unwrap();
         assert_eq!(suspect.starts, starts);
         assert_eq!(worker.start(&[Claim::new(&suspect.message)]).await.unwrap(), [expected]);

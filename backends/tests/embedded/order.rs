@@ -20,7 +20,7 @@ async fn parked_urls_come_first_then_priority_then_bulk_each_in_order() {
             _ => {}
         }
     }
-    worker.release().await;
+    worker.release().await.unwrap();
     assert_eq!(available(&engine, 6).await, [3, 1, 4, 5, 0, 2]);
 }
 
@@ -37,8 +37,8 @@ async fn what_is_given_back_before_its_lane_was_walked_comes_once() {
     let (_directory, engine) = state_file();
     let _session = admit(&engine, 0..3).await;
     let worker = join(&engine);
-    let Claimed { message, .. } = worker.claim(1).await.remove(0);
-    worker.settle(vec![Settlement { message, disposition: Disposition::Release }]).await;
+    let Claimed { message, .. } = worker.claim(1).await.unwrap().remove(0);
+    worker.settle(vec![Settlement { message, disposition: Disposition::Release }]).await.unwrap();
     assert_eq!(available(&engine, 3).await, [0, 1, 2]);
 }
 
@@ -49,7 +49,7 @@ async fn a_paused_crawl_is_handed_out_after_it_and_others_meanwhile() {
     let worker = join(&engine);
     let claimed = claim_all(&*worker, 4).await;
     put_aside(&*worker, &claimed[1], 5).await;
-    worker.release().await;
+    worker.release().await.unwrap();
     engine.control().pause(&crawl()).await.unwrap();
     let other = CrawlRef { id: "c2".parse().unwrap(), spider: "s2".parse().unwrap() };
     let of_other = open_crawl(&engine, other).await;
@@ -67,7 +67,7 @@ async fn what_is_forgotten_is_forgotten_beyond_memory_and_the_rest_is_not() {
     let _session = admit(&engine, 0..COUNT).await;
     let worker = join(&engine);
     for _ in 0..COUNT / 1000 {
-        let claimed = worker.claim(1000).await;
+        let claimed = worker.claim(1000).await.unwrap();
         assert_eq!(claimed.len(), 1000);
         let (even, odd): (Vec<_>, Vec<_>) =
             claimed.into_iter().partition(|claimed| number(claimed).is_multiple_of(2));
@@ -75,7 +75,7 @@ async fn what_is_forgotten_is_forgotten_beyond_memory_and_the_rest_is_not() {
             let disposition = Disposition::Snooze { until: UnixMs::now().plus(LONG) };
             Settlement { message, disposition }
         };
-        worker.settle(even.iter().map(done).chain(odd.into_iter().map(later)).collect()).await;
+        worker.settle(even.iter().map(done).chain(odd.into_iter().map(later)).collect()).await.unwrap();
     }
     engine.control().cancel(&crawl()).await.unwrap();
     let next = CrawlRef { id: "c2".parse().unwrap(), ..crawl() };

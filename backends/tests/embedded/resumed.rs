@@ -46,7 +46,7 @@ async fn what_waits_for_a_slot_of_its_host_asks_for_another_one_in_the_next_proc
     let worker = join(&engine);
     let later = UnixMs::now().plus(LONG);
     let mut batch = Vec::new();
-    for claimed in worker.claim(3).await {
+    for claimed in worker.claim(3).await.unwrap() {
         let number = number(&claimed);
         let mut message = claimed.message;
         message.slot = (number == 0).then_some(later);
@@ -57,7 +57,7 @@ async fn what_waits_for_a_slot_of_its_host_asks_for_another_one_in_the_next_proc
         };
         batch.push(Settlement { message, disposition });
     }
-    worker.settle(batch).await;
+    worker.settle(batch).await.unwrap();
     drop((_session, worker, engine));
     let engine = open(&directory.path().join("crawl.db"));
     let claimed = claim_all(&*join(&engine), 2).await;
@@ -70,7 +70,7 @@ async fn what_was_put_aside_comes_in_time_though_the_clock_was_set_back_in_betwe
     let (directory, engine) = state_file();
     let _session = admit(&engine, 0..1).await;
     let worker = join(&engine);
-    let claimed = worker.claim(1).await;
+    let claimed = worker.claim(1).await.unwrap();
     put_aside(&*worker, &claimed[0], 0).await;
     drop((_session, worker, engine));
     change(&directory, "UPDATE crawls SET touched = touched + 3600000");
@@ -96,7 +96,7 @@ async fn what_would_never_be_given_to_anyone_is_a_dead_letter() {
         let engine = open(&directory.path().join("crawl.db"));
         let worker = join(&engine);
         let claimed = claim_all(&*worker, 2).await;
-        worker.settle(claimed.iter().map(done).collect()).await;
+        worker.settle(claimed.iter().map(done).collect()).await.unwrap();
         let stats = engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap();
         assert!(stats.status.is_over(), "{sql}: {stats:?}");
         assert_eq!((stats.counts.admitted, stats.counts.done, stats.counts.failed), (3, 2, 1), "{sql}");
@@ -117,7 +117,7 @@ async fn a_crawl_whose_counters_disagree_with_its_records_ends_with_the_last_of_
         let engine = open(&directory.path().join("crawl.db"));
         let worker = join(&engine);
         let claimed = claim_all(&*worker, 2).await;
-        worker.settle(claimed.iter().map(done).collect()).await;
+        worker.settle(claimed.iter().map(done).collect()).await.unwrap();
         assert!(engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap().status.is_over(), "{sql}");
     }
 }

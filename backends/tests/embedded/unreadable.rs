@@ -29,7 +29,7 @@ async fn a_record_that_cannot_be_read_is_a_dead_letter_that_names_its_field_and_
         let worker = join(&engine);
         let claimed = claim_all(&*worker, 2).await;
         assert_eq!(claimed.iter().map(number).collect::<Vec<_>>(), [0, 2], "{field}");
-        worker.settle(claimed.iter().map(done).collect()).await;
+        worker.settle(claimed.iter().map(done).collect()).await.unwrap();
         let listed = engine.control().failed(&crawl(), 0).await.unwrap().failed;
         let [(url, note)] = &listed[..] else { panic!("{field}: {listed:?}") };
         assert_eq!((url, note.cause.reason), (&page(1).work.key(), Reason::Corrupt));
@@ -42,8 +42,8 @@ async fn a_record_that_cannot_be_read_is_a_dead_letter_that_names_its_field_and_
         assert_eq!(engine.engine().replay(&crawl(), &crawl(), &[page(1).work.key()]).await.unwrap(), 1);
         assert_eq!(stats().await.reasons, [].into());
         session.close().await.unwrap();
-        let again = worker.claim(9).await;
-        assert_eq!(worker.settle(again.iter().map(done).collect()).await.ended.len(), 1, "as new");
+        let again = worker.claim(9).await.unwrap();
+        assert_eq!(worker.settle(again.iter().map(done).collect()).await.unwrap().ended.len(), 1, "as new");
         assert_eq!((stats().await.status, stats().await.counts.done), (CrawlState::Finished, 3));
     }
 }
@@ -56,7 +56,7 @@ async fn a_record_of_no_url_is_listed_with_such_texts_and_its_crawl_ends() {
     change(&directory, "UPDATE records SET url = 'no URL' WHERE url LIKE '%/1'");
     let worker = join(&engine);
     let claimed = claim_all(&*worker, 1).await;
-    worker.settle(claimed.iter().map(done).collect()).await;
+    worker.settle(claimed.iter().map(done).collect()).await.unwrap();
     let listed = engine.control().invalid(&crawl()).await.unwrap();
     let [(text, note)] = &listed[..] else { panic!("{listed:?}") };
     assert_eq!((&**text, note.cause.reason), ("no URL", Reason::Corrupt));

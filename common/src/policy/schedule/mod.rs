@@ -163,8 +163,6 @@ mod tests {
 
     use super::*;
 
-    const DAY: Duration = Duration::from_secs(24 * 3600);
-
     fn in_berlin(cron: &str) -> Schedule {
         Schedule {
             timezone: timezone("Europe/Berlin").unwrap(),
