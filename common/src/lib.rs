@@ -7,7 +7,7 @@
 //! - [`spider`], from the files of spiders;
 //! - [`jobs`], which are crawls that are submitted before anyone runs them;
 //! - [`ports`], the traits through which `trawl-producer` and `trawl-worker` reach everything outside but the web;
-//! - `runtime`: what runs over the ports.
+//! - `runtime`: parts that run over the ports.
 //!
 //! No I/O client lives here: the adapters of the ports are in `trawl-backends`. The modules of `model`, `policy` and
 //! `runtime` are imported by their own names, such as `trawl_common::frontier`.

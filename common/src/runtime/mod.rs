@@ -1,4 +1,4 @@
-//! What runs over the ports: permits for requests, the fleet's log, traces and metrics, and what commands, the HTTP API and
+//! Parts that run over the ports: permits for requests, the fleet's log, traces and metrics, and what commands, the HTTP API and
 //! the console do alike.
 
 pub mod batching;
