@@ -332,7 +332,7 @@ async fn draw(line: ProgressLine, progress: Arc<Progress>) {
         let waits = backlog.or_else(|| progress.awaited_host()).map(|waits| format!("; {waits}"));
         line.show(format!(
             "{} read, {} found, {} new{}",
-            counted(now.sources as u64, "source"),
+            counted(now.sources, "source"),
             counted(now.found, "URL"),
             count(now.new),
             waits.unwrap_or_default(),

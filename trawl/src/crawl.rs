@@ -415,7 +415,7 @@ impl Run {
                 let waits = waits.map_or_else(String::new, |waits| format!(", {waits}"));
                 self.progress.show(format!(
                     "reading: {}, {}, {} new{waits}",
-                    counted(now.sources as u64, "source"),
+                    counted(now.sources, "source"),
                     counted(now.found, "URL"),
                     count(now.new)
                 ));

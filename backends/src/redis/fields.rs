@@ -11,46 +11,46 @@ use trawl_common::ports::{Error, ErrorKind, Result};
 use crate::redis::recovery::corrupt::shown;
 
 /// The stored fields of a key.
-pub(super) struct Fields {
+pub(crate) struct Fields {
     key: String,
     stored: HashMap<String, String>,
 }
 
 impl Fields {
-    pub(super) fn new(key: impl Into<String>, stored: HashMap<String, String>) -> Self {
+    pub(crate) fn new(key: impl Into<String>, stored: HashMap<String, String>) -> Self {
         Self { key: key.into(), stored }
     }
 
     /// Parses the field; `None` if there is none.
-    pub(super) fn read<T: FromStr>(&self, name: &str) -> Result<Option<T>> {
+    pub(crate) fn read<T: FromStr>(&self, name: &str) -> Result<Option<T>> {
         let read = |text: &String| text.parse().map_err(|_| self.unreadable(name, text));
         self.stored.get(name).map(read).transpose()
     }
 
     /// Parses a field that trawl always writes.
-    pub(super) fn required<T: FromStr>(&self, name: &str) -> Result<T> {
+    pub(crate) fn required<T: FromStr>(&self, name: &str) -> Result<T> {
         self.read(name)?.ok_or_else(|| self.nonsense(&format_args!("no {name}")))
     }
 
     /// Parses a field as JSON that trawl always writes.
-    pub(super) fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
+    pub(crate) fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
         let text: String = self.required(name)?;
         serde_json::from_str(&text).map_err(|_| self.unreadable(name, &text))
     }
 
     /// Returns the error for fields that trawl would not have written together.
-    pub(super) fn nonsense(&self, what: &dyn fmt::Display) -> Error {
+    pub(crate) fn nonsense(&self, what: &dyn fmt::Display) -> Error {
         let message = format!("redis: {} holds {what}, which trawl does not write: set it right", self.key);
         Error::new(ErrorKind::Corrupt, message)
     }
 
     /// Returns a counter: zero if there is none, or if it is negative because a server lost its last second.
-    pub(super) fn count(&self, name: &str) -> Result<u64> {
+    pub(crate) fn count(&self, name: &str) -> Result<u64> {
         Ok(self.read::<i64>(name)?.map_or(0, |count| count.max(0) as u64))
     }
 
     /// Iterates over the names of all fields.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.stored.keys().map(String::as_str)
     }
 

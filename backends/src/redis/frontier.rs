@@ -415,7 +415,7 @@ impl Records for RedisRecords {
 }
 
 /// Decodes the reply of scripts to a start; `None` for an unknown one.
-pub(super) fn start_of(reply: u8) -> Option<Start> {
+pub(crate) fn start_of(reply: u8) -> Option<Start> {
     Some(match reply {
         0 => Start::Lost,
         1 => Start::Go,

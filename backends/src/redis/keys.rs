@@ -7,65 +7,65 @@ use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
 
 /// String: the version of all data here.
-pub(super) const SCHEMA: &str = "trawl:schema";
+pub(crate) const SCHEMA: &str = "trawl:schema";
 /// Hash: crawl -> spider.
-pub(super) const CRAWLS: &str = "crawls";
+pub(crate) const CRAWLS: &str = "crawls";
 /// Hash: crawl that was opened and is not known to be over -> spider. A hint: programs that do not know this key
 /// open crawls, too.
-pub(super) const OPEN_CRAWLS: &str = "crawls:open";
+pub(crate) const OPEN_CRAWLS: &str = "crawls:open";
 /// Sorted set: worker -> its last heartbeat, in ms.
-pub(super) const WORKERS: &str = "workers";
+pub(crate) const WORKERS: &str = "workers";
 /// Hash: worker -> number of URLs that it held at its last heartbeat. A worker that ends is removed, so one that
 /// is left and has no heartbeat has vanished.
-pub(super) const BEATS: &str = "beats";
+pub(crate) const BEATS: &str = "beats";
 /// Sorted set: host -> until when it is listed, in ms.
-pub(super) const HOSTS: &str = "hosts";
+pub(crate) const HOSTS: &str = "hosts";
 /// Sorted set: host that may have unannounced events -> when it was listed, in ms.
-pub(super) const HOST_NEWS: &str = "hosts:news";
+pub(crate) const HOST_NEWS: &str = "hosts:news";
 /// String: the lease of the one process that sweeps.
-pub(super) const SWEEPER: &str = "sweeper";
+pub(crate) const SWEEPER: &str = "sweeper";
 /// Hash: queue -> when the last probe was sent that came back through it, in ms; `gap:<queue>` -> when the last
 /// probe was sent that came back without the one before it; `sent` -> when the last probe left; `place` -> the
 /// position of the sweep; `log` -> the position up to which commands have been read from the log.
-pub(super) const WATERMARKS: &str = "tides";
+pub(crate) const WATERMARKS: &str = "tides";
 
 /// Sorted set: the queue of pending jobs. The keys that `jobs/queue.lua` lists share its slot.
-pub(super) const JOBS: &str = "jobs";
+pub(crate) const JOBS: &str = "jobs";
 /// Sorted set: job -> its number in the order of submission.
-pub(super) const ALL_JOBS: &str = "{jobs}:all";
+pub(crate) const ALL_JOBS: &str = "{jobs}:all";
 /// String: the run of the server that has read the stream `journal`, a blank, and the lease by which it did.
-pub(super) const JOURNAL: &str = "{jobs}:journal";
+pub(crate) const JOURNAL: &str = "{jobs}:journal";
 /// String: the lease of the process that reads it.
-pub(super) const RESTORING: &str = "{jobs}:restoring";
+pub(crate) const RESTORING: &str = "{jobs}:restoring";
 /// Sorted set: job that is over -> when it ended, in ms.
-pub(super) const ENDED_JOBS: &str = "{jobs}:ended";
+pub(crate) const ENDED_JOBS: &str = "{jobs}:ended";
 
 /// Stream: the fleet's log. There is one for all spiders.
-pub(super) const LOGS: &str = "{crawled_urls}:logs";
+pub(crate) const LOGS: &str = "{crawled_urls}:logs";
 
 /// Set: the projects that have versions.
-pub(super) const PROJECTS: &str = "projects";
+pub(crate) const PROJECTS: &str = "projects";
 /// Hash: spider -> the instant up to which its schedule is done, in ms, or `paused`.
-pub(super) const SCHEDULES: &str = "schedules";
+pub(crate) const SCHEDULES: &str = "schedules";
 
 /// The keys of the jobs themselves.
-pub(super) struct JobKeys {
+pub(crate) struct JobKeys {
     prefix: &'static str,
 }
 
 impl JobKeys {
     /// Creates the keys. On a cluster they share the slot of the queue, because one script may touch both.
-    pub(super) fn new(is_cluster: bool) -> Self {
+    pub(crate) fn new(is_cluster: bool) -> Self {
         Self { prefix: if is_cluster { "{jobs}:job:" } else { "job:" } }
     }
 
     /// Returns the prefix of each.
-    pub(super) fn prefix(&self) -> &'static str {
+    pub(crate) fn prefix(&self) -> &'static str {
         self.prefix
     }
 
     /// Returns the key of a job's hash.
-    pub(super) fn job(&self, id: &str) -> String {
+    pub(crate) fn job(&self, id: &str) -> String {
         format!("{}{id}", self.prefix)
     }
 }
@@ -79,58 +79,58 @@ fn seen_name(spider: &SpiderName) -> String {
 }
 
 /// The keys of a set of URLs, in both its forms (`seen/seen.lua`).
-pub(super) struct SeenKeys {
+pub(crate) struct SeenKeys {
     /// Set: the URLs.
-    pub(super) plain: String,
+    pub(crate) plain: String,
     /// Hash: the number of URLs and of buckets. Each bucket is a set of its own, `<packed>:<number>`.
-    pub(super) packed: String,
+    pub(crate) packed: String,
 }
 
 impl SeenKeys {
     /// Returns the keys of the URLs that a spider has seen.
-    pub(super) fn of_spider(spider: &SpiderName) -> Self {
+    pub(crate) fn of_spider(spider: &SpiderName) -> Self {
         let plain = seen_name(spider);
         Self { packed: format!("{{{plain}}}:p"), plain }
     }
 }
 
 /// The keys of one crawl; all in the slot of its spider.
-pub(super) struct CrawlKeys {
+pub(crate) struct CrawlKeys {
     /// The URLs that its spider has seen.
-    pub(super) seen: SeenKeys,
+    pub(crate) seen: SeenKeys,
     /// The URLs that it has seen itself, if it is a recrawl; in a crawl of requests the plain key is their sorted
     /// set (`admission/requests.lua`).
-    pub(super) own: SeenKeys,
+    pub(crate) own: SeenKeys,
     /// The records that have begun, if it has a limit of pages.
-    pub(super) begun: String,
+    pub(crate) begun: String,
     /// Hash: URL -> the workers that started it without an end because their lease lapsed.
-    pub(super) lapsed: String,
-    pub(super) hosts: String,
-    pub(super) pending: String,
+    pub(crate) lapsed: String,
+    pub(crate) hosts: String,
+    pub(crate) pending: String,
     /// Hash: task or request that has a record, or failed -> its payload.
-    pub(super) recipes: String,
-    pub(super) outbox: String,
-    pub(super) crawl: String,
-    pub(super) failed: String,
+    pub(crate) recipes: String,
+    pub(crate) outbox: String,
+    pub(crate) crawl: String,
+    pub(crate) failed: String,
     /// Hash: a text that was no URL -> the reason.
-    pub(super) invalid: String,
+    pub(crate) invalid: String,
     /// Hash: URL -> the bytes of a record that cannot be read.
-    pub(super) corrupt: String,
+    pub(crate) corrupt: String,
     /// Set: the unreported ones among them.
-    pub(super) unreported: String,
+    pub(crate) unreported: String,
     /// Hash: event of the crawl -> a mark that it was announced; `progress` -> how far the crawl was, and since
     /// when.
-    pub(super) told: String,
-    pub(super) gone: String,
+    pub(crate) told: String,
+    pub(crate) gone: String,
     /// String: the text of its spider's file, if it does not use the file of each worker.
-    pub(super) text: String,
-    pub(super) leases: String,
+    pub(crate) text: String,
+    pub(crate) leases: String,
     /// Sorted set: task of the spider that waits and is urgent -> its priority (`claim/urgent.lua`).
-    pub(super) urgent: String,
+    pub(crate) urgent: String,
 }
 
 impl CrawlKeys {
-    pub(super) fn new(crawl: &CrawlRef) -> Self {
+    pub(crate) fn new(crawl: &CrawlRef) -> Self {
         let seen = seen_name(&crawl.spider);
         let id: &CrawlId = &crawl.id;
         Self {
@@ -162,7 +162,7 @@ impl CrawlKeys {
 impl CrawlKeys {
     /// Returns all keys that belong to the crawl alone, except its own seen URLs, which are deleted when it is
     /// over.
-    pub(super) fn all(self) -> [String; 13] {
+    pub(crate) fn all(self) -> [String; 13] {
         let Self {
             begun,
             lapsed,
@@ -186,7 +186,7 @@ impl CrawlKeys {
     }
 
     /// Returns every key that a call about the crawl touches, with the types that it may have.
-    pub(super) fn kinds(self) -> Vec<(String, &'static [&'static str])> {
+    pub(crate) fn kinds(self) -> Vec<(String, &'static [&'static str])> {
         let (hash, set, sorted): (&[_], &[_], &[_]) = (&["hash"], &["set"], &["zset"]);
         vec![
             (self.crawl, hash),
@@ -214,36 +214,36 @@ impl CrawlKeys {
 }
 
 /// Returns the key of a spider's page history, a hash: URL -> what is remembered of it.
-pub(super) fn pages(spider: &SpiderName) -> String {
+pub(crate) fn pages(spider: &SpiderName) -> String {
     format!("{{{}}}:pages", seen_name(spider))
 }
 
-pub(super) fn failures(key: &Key) -> String {
+pub(crate) fn failures(key: &Key) -> String {
     format!("failures:{key}")
 }
 
-pub(super) fn content(url: &CanonicalUrl) -> String {
+pub(crate) fn content(url: &CanonicalUrl) -> String {
     format!("content:{url}")
 }
 
-pub(super) fn rate_limit(host: &HostKey) -> String {
+pub(crate) fn rate_limit(host: &HostKey) -> String {
     format!("ratelimit:{host}")
 }
 
-pub(super) fn robots(key: &RobotsKey) -> String {
+pub(crate) fn robots(key: &RobotsKey) -> String {
     format!("robots:{key}")
 }
 
-pub(super) fn worker(id: &WorkerId) -> String {
+pub(crate) fn worker(id: &WorkerId) -> String {
     format!("workers:{id}")
 }
 
 /// Returns the key of a project's versions, a hash.
-pub(super) fn project(name: &ProjectName) -> String {
+pub(crate) fn project(name: &ProjectName) -> String {
     format!("project:{name}")
 }
 
-pub(super) fn reader(name: &ReaderName) -> String {
+pub(crate) fn reader(name: &ReaderName) -> String {
     format!("readers:{name}")
 }
 

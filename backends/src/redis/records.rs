@@ -24,27 +24,27 @@ use crate::redis::{Link, RedisHosts, RedisJournal, failed};
 const INDEXED: u64 = 10_000;
 /// A frontier on Redis.
 pub struct RedisRecords {
-    pub(super) redis: Link,
-    pub(super) scripts: Scripts,
-    pub(super) lost_after: Duration,
+    pub(crate) redis: Link,
+    pub(crate) scripts: Scripts,
+    pub(crate) lost_after: Duration,
     /// Time after which a URL that others publish may be requested again.
-    pub(super) again: Duration,
-    pub(super) keep: Keep,
+    pub(crate) again: Duration,
+    pub(crate) keep: Keep,
     /// The thresholds for events of crawls that have not ended.
-    pub(super) events: Events,
-    pub(super) round: Mutex<Option<Round>>,
+    pub(crate) events: Events,
+    pub(crate) round: Mutex<Option<Round>>,
     /// The backup from which this store restores lost data.
-    pub(super) second_home: Option<SecondHome>,
+    pub(crate) second_home: Option<SecondHome>,
     /// The journal, which keeps submissions beside this store.
-    pub(super) journal: Option<Arc<RedisJournal>>,
+    pub(crate) journal: Option<Arc<RedisJournal>>,
     /// The source of queue lengths.
-    pub(super) queues: Option<QueueDepths>,
+    pub(crate) queues: Option<QueueDepths>,
     /// The last time that each crawl that this process works on was put into the index.
-    pub(super) indexed: Memory<CrawlRef, ()>,
+    pub(crate) indexed: Memory<CrawlRef, ()>,
     /// The crawls that this process knows to be over and completely handled.
-    pub(super) over: Memory<CrawlRef, Standing>,
-    pub(super) eviction: Eviction,
-    pub(super) named: Named,
+    pub(crate) over: Memory<CrawlRef, Standing>,
+    pub(crate) eviction: Eviction,
+    pub(crate) named: Named,
 }
 
 impl RedisRecords {
@@ -57,7 +57,7 @@ impl RedisRecords {
         Self::with_clock(redis, Clock::SERVER, lost_after, dedup)
     }
 
-    pub(super) fn with_clock(redis: Link, clock: Clock, lost_after: Duration, dedup: Dedup) -> Self {
+    pub(crate) fn with_clock(redis: Link, clock: Clock, lost_after: Duration, dedup: Dedup) -> Self {
         Self {
             redis,
             scripts: Scripts::new(clock, dedup),
@@ -113,12 +113,12 @@ impl RedisRecords {
     }
 
     /// Returns the time that a worker may hold a record without extending its lease.
-    pub(super) fn possession(&self) -> Duration {
+    pub(crate) fn possession(&self) -> Duration {
         self.lost_after / 4
     }
 
     /// Writes a small value that stays small, even to a full server.
-    pub(super) async fn write<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
+    pub(crate) async fn write<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
         full::anyway(&self.redis, command).await.map_err(failed)
     }
 }

@@ -7,9 +7,9 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Terms};
 
 /// Maximum number of URLs in one call of a script: Redis does nothing else meanwhile.
-pub(super) const BATCH: usize = 500;
+pub(crate) const BATCH: usize = 500;
 /// Groups the positions of entries by crawl, because each call of a script touches one crawl.
-pub(super) fn by_crawl<'a, T>(
+pub(crate) fn by_crawl<'a, T>(
     entries: &'a [T],
     crawl: impl Fn(&'a T) -> &'a CrawlRef,
 ) -> BTreeMap<&'a CrawlRef, Vec<usize>> {
@@ -24,7 +24,7 @@ pub(super) fn by_crawl<'a, T>(
 const BATCH_BYTES: usize = 8 << 20;
 
 /// Splits entries into batches, none larger than one call of a script may be, each of at least one entry.
-pub(super) fn batches<T>(entries: &[T], bytes: impl Fn(&T) -> usize) -> Vec<&[T]> {
+pub(crate) fn batches<T>(entries: &[T], bytes: impl Fn(&T) -> usize) -> Vec<&[T]> {
     let (mut batches, mut from, mut sum) = (Vec::new(), 0, 0);
     for (at, entry) in entries.iter().enumerate() {
         let size = bytes(entry);
@@ -41,22 +41,22 @@ pub(super) fn batches<T>(entries: &[T], bytes: impl Fn(&T) -> usize) -> Vec<&[T]
 }
 
 /// Returns a part of a record that may be absent.
-pub(super) fn optional(part: Option<impl ToString>) -> String {
+pub(crate) fn optional(part: Option<impl ToString>) -> String {
     part.map_or_else(|| "-".to_owned(), |part| part.to_string())
 }
 
 /// Adds the terms that may change while a crawl runs.
-pub(super) fn limits(call: &mut ScriptInvocation<'_>, terms: Terms) {
+pub(crate) fn limits(call: &mut ScriptInvocation<'_>, terms: Terms) {
     call.arg(optional(terms.max_pages)).arg(optional(terms.max_per_host)).arg(optional(terms.file));
 }
 
 /// Returns the error for a crawl that admits nothing more.
-pub(super) fn over(crawl: &CrawlRef, status: &str) -> Error {
+pub(crate) fn over(crawl: &CrawlRef, status: &str) -> Error {
     Error::new(ErrorKind::Stale, format!("crawl {} is {status}", crawl.id))
 }
 
 /// Returns the error for an unexpected answer of a script.
-pub(super) fn corrupt(script: &str) -> Error {
+pub(crate) fn corrupt(script: &str) -> Error {
     let what = "gave an answer of another shape: are all programs here of one version?";
     Error::new(ErrorKind::Corrupt, format!("redis: the script {script} {what}"))
 }

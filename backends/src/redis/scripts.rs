@@ -17,14 +17,14 @@ const GOES_ON: &str = "#!lua flags=allow-oom";
 
 /// The source of a script's clock: code for the function `now_us`.
 #[derive(Clone, Copy)]
-pub(super) struct Clock(pub(super) &'static str);
+pub(crate) struct Clock(pub(crate) &'static str);
 
 impl Clock {
     /// The server's clock.
-    pub(super) const SERVER: Self = Self(include_str!("scripts/clock.lua"));
+    pub(crate) const SERVER: Self = Self(include_str!("scripts/clock.lua"));
 
     /// Returns the script that reads this clock.
-    pub(super) fn script(self) -> Script {
+    pub(crate) fn script(self) -> Script {
         self.compose(READS, &[include_str!("scripts/time.lua")])
     }
 
@@ -57,59 +57,59 @@ impl Clock {
 }
 
 /// Returns the script that packs a plain set.
-pub(super) fn pack() -> Script {
+pub(crate) fn pack() -> Script {
     Clock::SERVER.seeing(Dedup::Packed, TAKES_IN, include_str!("seen/pack.lua"))
 }
 
 /// Every script of the frontier.
-pub(super) struct Scripts {
-    pub(super) time: Script,
-    pub(super) stats: Script,
-    pub(super) backlog: Script,
-    pub(super) places: Script,
-    pub(super) seen_urls: Script,
-    pub(super) forget_all: Script,
-    pub(super) create: Script,
-    pub(super) open: Script,
-    pub(super) renew: Script,
-    pub(super) admit: Script,
-    pub(super) follow: Script,
-    pub(super) take_in: Script,
-    pub(super) confirm: Script,
-    pub(super) close: Script,
-    pub(super) claim: Script,
+pub(crate) struct Scripts {
+    pub(crate) time: Script,
+    pub(crate) stats: Script,
+    pub(crate) backlog: Script,
+    pub(crate) places: Script,
+    pub(crate) seen_urls: Script,
+    pub(crate) forget_all: Script,
+    pub(crate) create: Script,
+    pub(crate) open: Script,
+    pub(crate) renew: Script,
+    pub(crate) admit: Script,
+    pub(crate) follow: Script,
+    pub(crate) take_in: Script,
+    pub(crate) confirm: Script,
+    pub(crate) close: Script,
+    pub(crate) claim: Script,
     /// Like `claim`, but does not admit URLs without a record.
-    pub(super) claim_known: Script,
-    pub(super) extend: Script,
-    pub(super) start: Script,
+    pub(crate) claim_known: Script,
+    pub(crate) extend: Script,
+    pub(crate) start: Script,
     /// Like `start`, for one task: not if a more urgent one waits.
-    pub(super) start_task: Script,
-    pub(super) list_urgent: Script,
-    pub(super) park: Script,
-    pub(super) release: Script,
-    pub(super) finish: Script,
-    pub(super) hold: Script,
-    pub(super) sweep: Script,
-    pub(super) quarantine: Script,
-    pub(super) tend: Script,
-    pub(super) wait: Script,
-    pub(super) clear: Script,
-    pub(super) watermark: Script,
-    pub(super) command: Script,
-    pub(super) purge: Script,
-    pub(super) replay: Script,
-    pub(super) has_seen: Script,
-    pub(super) url_state: Script,
-    pub(super) tasks: Script,
-    pub(super) cancel_tasks: Script,
-    pub(super) forget: Script,
-    pub(super) invalid: Script,
-    pub(super) drain: Script,
+    pub(crate) start_task: Script,
+    pub(crate) list_urgent: Script,
+    pub(crate) park: Script,
+    pub(crate) release: Script,
+    pub(crate) finish: Script,
+    pub(crate) hold: Script,
+    pub(crate) sweep: Script,
+    pub(crate) quarantine: Script,
+    pub(crate) tend: Script,
+    pub(crate) wait: Script,
+    pub(crate) clear: Script,
+    pub(crate) watermark: Script,
+    pub(crate) command: Script,
+    pub(crate) purge: Script,
+    pub(crate) replay: Script,
+    pub(crate) has_seen: Script,
+    pub(crate) url_state: Script,
+    pub(crate) tasks: Script,
+    pub(crate) cancel_tasks: Script,
+    pub(crate) forget: Script,
+    pub(crate) invalid: Script,
+    pub(crate) drain: Script,
 }
 
 impl Scripts {
     /// Composes the scripts with `clock`. A set of URLs that a script creates has the form `dedup`.
-    pub(super) fn new(clock: Clock, dedup: Dedup) -> Self {
+    pub(crate) fn new(clock: Clock, dedup: Dedup) -> Self {
         let plain = |body| clock.plain(body);
         let leasing = |head, body| clock.leasing(head, body);
         let seeing = |head, body: &str| clock.seeing(dedup, head, body);
@@ -171,19 +171,19 @@ impl Scripts {
 }
 
 /// Every script of the host schedules.
-pub(super) struct HostScripts {
-    pub(super) reserve: Script,
-    pub(super) stay: Script,
-    pub(super) leave: Script,
-    pub(super) late: Script,
-    pub(super) push: Script,
-    pub(super) block: Script,
-    pub(super) unlist: Script,
+pub(crate) struct HostScripts {
+    pub(crate) reserve: Script,
+    pub(crate) stay: Script,
+    pub(crate) leave: Script,
+    pub(crate) late: Script,
+    pub(crate) push: Script,
+    pub(crate) block: Script,
+    pub(crate) unlist: Script,
 }
 
 impl HostScripts {
     /// Composes the scripts with `clock`.
-    pub(super) fn new(clock: Clock) -> Self {
+    pub(crate) fn new(clock: Clock) -> Self {
         let constants = host_constants();
         let script = |body| clock.compose(GOES_ON, &[&constants, include_str!("hosts/host.lua"), body]);
         Self {
@@ -199,32 +199,32 @@ impl HostScripts {
 }
 
 /// Every script of jobs.
-pub(super) struct JobScripts {
-    pub(super) submit: Script,
-    pub(super) take: Script,
-    pub(super) extend: Script,
-    pub(super) fed: Script,
-    pub(super) put_back: Script,
-    pub(super) end: Script,
-    pub(super) cancel: Script,
-    pub(super) look_after: Script,
-    pub(super) job: Script,
-    pub(super) read: Script,
-    pub(super) forget: Script,
-    pub(super) kept: Script,
-    pub(super) restore: Script,
+pub(crate) struct JobScripts {
+    pub(crate) submit: Script,
+    pub(crate) take: Script,
+    pub(crate) extend: Script,
+    pub(crate) fed: Script,
+    pub(crate) put_back: Script,
+    pub(crate) end: Script,
+    pub(crate) cancel: Script,
+    pub(crate) look_after: Script,
+    pub(crate) job: Script,
+    pub(crate) read: Script,
+    pub(crate) forget: Script,
+    pub(crate) kept: Script,
+    pub(crate) restore: Script,
 }
 
 /// Whether scripts refuse a server that has not read the stream `journal` yet.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Guard {
+pub(crate) enum Guard {
     None,
     Journal,
 }
 
 impl JobScripts {
     /// Composes the scripts with `clock`.
-    pub(super) fn new(clock: Clock, guard: Guard) -> Self {
+    pub(crate) fn new(clock: Clock, guard: Guard) -> Self {
         let queue = include_str!("jobs/queue.lua");
         let guard = if guard == Guard::Journal { include_str!("jobs/guard.lua") } else { "" };
         let anyway = |head, body| clock.compose(head, &[queue, body]);
@@ -248,10 +248,10 @@ impl JobScripts {
 }
 
 /// Every script of the stream `journal`.
-pub(super) struct JournalScripts {
-    pub(super) behind: Script,
-    pub(super) taken_in: Script,
-    pub(super) give_up: Script,
+pub(crate) struct JournalScripts {
+    pub(crate) behind: Script,
+    pub(crate) taken_in: Script,
+    pub(crate) give_up: Script,
 }
 
 impl Default for JournalScripts {
@@ -266,15 +266,15 @@ impl Default for JournalScripts {
 }
 
 /// Every script of versions.
-pub(super) struct VersionScripts {
-    pub(super) add: Script,
-    pub(super) remove: Script,
-    pub(super) restore: Script,
+pub(crate) struct VersionScripts {
+    pub(crate) add: Script,
+    pub(crate) remove: Script,
+    pub(crate) restore: Script,
 }
 
 impl VersionScripts {
     /// Composes the scripts with `clock`.
-    pub(super) fn new(clock: Clock) -> Self {
+    pub(crate) fn new(clock: Clock) -> Self {
         let script = |head, body| clock.compose(head, &[include_str!("jobs/versions/project.lua"), body]);
         Self {
             add: script(TAKES_IN, include_str!("jobs/versions/add.lua")),
@@ -285,10 +285,10 @@ impl VersionScripts {
 }
 
 /// Every script of schedules.
-pub(super) struct ScheduleScripts {
-    pub(super) note: Script,
-    pub(super) resume: Script,
-    pub(super) restore: Script,
+pub(crate) struct ScheduleScripts {
+    pub(crate) note: Script,
+    pub(crate) resume: Script,
+    pub(crate) restore: Script,
 }
 
 impl Default for ScheduleScripts {

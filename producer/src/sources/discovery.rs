@@ -221,7 +221,7 @@ impl Lines {
 
     fn into_vec(mut self) -> Vec<String> {
         if self.more > 0 {
-            self.lines.push(format!("and {}", counted(self.more as u64, "more source")));
+            self.lines.push(format!("and {}", counted(self.more, "more source")));
         }
         self.lines
     }

@@ -17,7 +17,7 @@ pub(crate) use self::crawl_spiders::CrawlSpiders;
 pub(crate) use self::requests::SpiderRequests;
 use crate::job::Job;
 use crate::job::settlement::Settlement;
-use crate::telemetry::standstill::{Standstill, left_to_others};
+use crate::telemetry::standstill::{Standstill, requeue};
 
 /// Claims URLs and turns them into jobs. Those that need no fetch are passed on to be settled at once.
 pub(crate) struct Claims {
@@ -80,7 +80,7 @@ impl Claims {
         };
         // Tasks are claimed separately.
         let Some(url) = message.work.page().cloned() else {
-            let outcome = left_to_others(&message);
+            let outcome = requeue(&message);
             return settled(message, outcome);
         };
         self.standstill.works_for(&message.crawl.spider);

@@ -39,7 +39,7 @@ use crate::context::Context;
 use crate::job::settlement::{Settlement, aborted};
 use crate::programs::Watch;
 use crate::spiders::LoadedSpider;
-use crate::telemetry::standstill::{Standstill, left_to_others};
+use crate::telemetry::standstill::{Standstill, requeue};
 
 /// Approximate delay of a task whose crawl has as many pages and tasks in flight as its limit still allows.
 const AWAITED: Duration = Duration::from_secs(2);
@@ -119,7 +119,7 @@ impl Tasks {
     /// claimed again, after a more urgent one.
     async fn begin(&self, claimed: &Claimed) -> Result<Option<(Arc<LoadedSpider>, Arc<Task>)>, Outcome> {
         let Claimed { message, is_beyond_limit, crawl, .. } = claimed;
-        let Some(task) = message.work.task() else { return Err(left_to_others(message)) };
+        let Some(task) = message.work.task() else { return Err(requeue(message)) };
         if *is_beyond_limit {
             return Err(Outcome::Skipped(Skip::Limit));
         }

@@ -99,7 +99,7 @@ impl Standstill {
     /// Returns the outcome of work whose spider this worker cannot run; another worker may be able to.
     pub(crate) fn leave_to_others(&self, message: &Message, why: &str) -> Outcome {
         self.leaves_to_others(&message.crawl.spider, why);
-        left_to_others(message)
+        requeue(message)
     }
 
     /// Returns the outcome of work whose program cannot be run here; another worker may be able to run it.

@@ -30,8 +30,8 @@ use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::{Lease, Probe, ProbeTimes, Records, Sweep};
 use trawl_testkit::servers;
 
+use crate::redis::connect;
 use crate::redis::scripts::Clock;
-use crate::redis::server::connect;
 use crate::redis::{Link, RedisHosts, RedisRecords};
 
 /// The server's clock, plus the value of the key `later`, in us.

@@ -18,7 +18,7 @@ use trawl_common::web::host::HostKey;
 use trawl_testkit::many_hosts::{ManyHosts, Plan, Robots};
 
 use super::*;
-use crate::tests::ports::PageVisit;
+use crate::tests::ports::Memory;
 
 /// A time that no step takes.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -67,7 +67,7 @@ fn proxy(hosts: Arc<dyn Hosts>, set: impl FnOnce(&mut Settings)) -> (Arc<Handler
 /// Returns a proxy and a run of the spider's program. Schedules are in memory, so only the test's own time
 /// passes.
 pub(super) fn in_test_time(set: impl FnOnce(&mut Settings)) -> (Arc<HandlerProxy>, Arc<Run>) {
-    let (proxy, spider, fetcher) = proxy(Arc::new(PageVisit::default()), set);
+    let (proxy, spider, fetcher) = proxy(Arc::new(Memory::default()), set);
     let own = AsSpider::new(&spider, proxy.settings(), fetcher.clone());
     let user = Arc::new(User { own, passage: fetcher.passage().unwrap() });
     (proxy, Arc::new(Run::new(user, None, None, CancellationToken::new())))

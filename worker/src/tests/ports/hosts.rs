@@ -88,7 +88,7 @@ impl Hosts for Memory {
             sleep(takes).await;
         }
         let (status, body) = if takes.is_some() { (200, "User-agent: *\nDisallow: /\n") } else { (404, "") };
-        Ok(RobotsEntry::Known(RobotsFile { status, body: body.into() }))
+        Ok(RobotsEntry::Known(RobotsFile { status, body: body.into(), failure: None }))
     }
 
     async fn keep_robots(&self, _: &RobotsKey, _: &RobotsFile, _: Duration) -> Result<()> {
