@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trawl_common::politeness::gcra::Pace;
 use trawl_common::settings::{HostPolicy, Politeness};
-use trawl_common::text::counted;
+use trawl_common::text::{count, counted};
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::Host;
 
@@ -76,11 +76,12 @@ impl std::fmt::Display for Overload {
         let Self { host, urls, needs, ttl, expiring } = self;
         write!(
             f,
-            "{host}: {} take {} at its rate and may wait for {}, so about {expiring} will expire: \
+            "{host}: {} take {} at its rate and may wait for {}, so about {} will expire: \
              raise politeness.rate, or the ttl in [[route]]",
             counted(*urls, "URL"),
             whole(*needs),
             whole(*ttl),
+            count(*expiring),
         )
     }
 }
@@ -127,7 +128,7 @@ mod tests {
         assert_eq!(message.len(), 1);
         assert!(
             message[0].starts_with(
-                "slow.example: 20000 URLs take 5h 33m at its rate and may wait for 1h, so about 16399 will expire"
+                "slow.example: 20,000 URLs take 5h 33m at its rate and may wait for 1h, so about 16,399 will expire"
             ),
             "{message:?}"
         );

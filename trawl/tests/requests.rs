@@ -224,7 +224,7 @@ no url
     let (code, shown, stderr) = trawl(folder.path(), &preview).await;
     assert_eq!(code, Some(0), "{stderr}");
     for expected in [
-        r#"(POST, 1 bytes, headers authorization, data {"n":1})"#,
+        r#"(POST, 1 byte, headers authorization, data {"n":1})"#,
         &format!("{origin}/b\n"),
         "(list.ndjson, line 4: a request has no `metod`: did you mean `method`?",
         "(list.ndjson, line 5: not JSON",
@@ -263,7 +263,7 @@ async fn a_request_needs_no_program_and_is_shown_with_how_it_asks() {
     let key = listed["url"].as_str().unwrap();
     let (code, shown, stderr) = trawl(folder.path(), &[&["url", key][..], &state].concat()).await;
     assert_eq!(code, Some(3), "{stderr}");
-    assert!(shown.contains("PUT, 1 bytes, cookies id") && !shown.contains("S3"), "{shown}");
+    assert!(shown.contains("PUT, 1 byte, cookies id") && !shown.contains("S3"), "{shown}");
     let (_, shown, _) = trawl(folder.path(), &[&["url", key, "--json"][..], &state].concat()).await;
     let shown: Value = serde_json::from_str(&shown).unwrap();
     assert_eq!((&shown["request"]["method"], &shown["request"]["body_bytes"]), (&json!("PUT"), &json!(1)));

@@ -248,8 +248,8 @@ impl Framing {
             Self::Length(left) => *left -= read,
             Self::Chunk(left) => {
                 *left -= read;
-                if *left == 0 {
-                    line(stream, &mut { MAX_CHUNK_LINE }).await?;
+                if *left == 0 && !line(stream, &mut { MAX_CHUNK_LINE }).await?.is_empty() {
+                    return Err(invalid("a chunk is longer than its size"));
                 }
             }
             Self::Close if read == 0 => return Ok(None),

@@ -66,13 +66,13 @@ async fn ten_thousand_dead_letters_come_in_pages_and_are_all_counted() {
     loop {
         let shown = anna.get(&path).await;
         let here = shown.text.matches("<th scope=\"row\"").count();
-        assert!(here <= 100);
+        assert!(here <= 500);
         (rows, pages) = (rows + here, pages + 1);
         match shown.text.split("rel=\"next\" href=\"").nth(1) {
             Some(next) => path = next.split('"').next().unwrap().replace("&#38;", "&"),
             None => break,
         }
     }
-    assert!(rows >= 10_000 && pages >= 100, "{rows} on {pages} pages");
+    assert!(rows >= 10_000 && pages >= 20, "{rows} on {pages} pages");
     assert!(anna.get("/dead-letters/purge").await.has("Purge 10,000 dead letters?"));
 }

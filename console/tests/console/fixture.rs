@@ -19,7 +19,7 @@ use trawl_backends::redis::{
 };
 use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::lane::Lane;
-use trawl_common::frontier::outcome::{Reason, Terminal};
+use trawl_common::frontier::outcome::{Class, Reason, Terminal};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
     Claim, Claimed, Completion, Disposition, Fatal, Finish, Frontier, Heartbeat, Joined, Joining, NewWork,
@@ -38,7 +38,7 @@ pub(crate) const OPERATOR: &str = "operator-0123456789abcdef0123456789abcdef";
 pub(crate) const VIEWER: &str = "viewer-0123456789abcdef0123456789abcdef";
 
 /// The time after which a call that hangs fails.
-const LIMIT: Duration = Duration::from_secs(20);
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
 /// A console, and what it is about.
 pub(crate) struct Fixture {
@@ -222,6 +222,7 @@ impl Worker {
     pub(crate) async fn fail(&self, claimed: Vec<Claimed>, error: &str) {
         let fail = |Claimed { message, .. }: Claimed| {
             let cause = Cause {
+                class: Some(Class::Http),
                 status: message.key().page().is_some().then_some(404),
                 attempts: 1,
                 ..Cause::new(Reason::Final, error, UnixMs::now())

@@ -13,7 +13,7 @@ async fn a_schedule_is_shown_run_now_held_and_let_go_on() {
     let fields = [("project", "shop"), ("spider", "books"), ("text", TEXT)];
     assert_eq!(anna.upload(DEPLOY, DEPLOY, &fields, None).await.status, 303);
     let shown = anna.get("/schedules").await;
-    for text in ["0 3 * * *", "Europe/Berlin", "queued while the last one runs", "none yet", "03:00:00"] {
+    for text in ["0 3 * * *", "Europe/Berlin", "queued while the last one runs", "none yet", ":00:00.000Z"] {
         assert!(shown.has(text), "{text}: {}", shown.text);
     }
     let path = |verb: &str| format!("/schedules/shop/books/{verb}");

@@ -190,6 +190,6 @@ mod tests {
     fn a_source_that_fails_gives_what_came_before() {
         let (found, error) = report(Failing(b"http://a.example/1\nhttp://a.ex"));
         assert_eq!(found, ["http://a.example/1"]);
-        assert_eq!(error, "cannot read: connection reset, after 1 entries");
+        assert_eq!(error, "cannot read: connection reset, after 1 entry");
     }
 }

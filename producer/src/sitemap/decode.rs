@@ -171,6 +171,8 @@ mod tests {
     use flate2::Compression;
     use flate2::write::GzEncoder;
 
+    use trawl_common::text::counted;
+
     use super::super::Limits;
     use super::super::tests::{locs, outcome, report, with_limits};
 
@@ -217,7 +219,7 @@ mod tests {
         let expected: Vec<String> = urls(0..20_000).lines().map(str::to_owned).collect();
         assert!(found.len() > 1000);
         assert_eq!(found, expected[..found.len()]);
-        assert_eq!(error, format!("gzip stream ends early, after {} entries", found.len()));
+        assert_eq!(error, format!("gzip stream ends early, after {}", counted(found.len() as u64, "entry")));
     }
 
     #[test]

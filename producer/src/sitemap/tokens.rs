@@ -113,7 +113,7 @@ mod tests {
         ] {
             let (found, error) = report(urlset("", &huge).as_bytes());
             assert_eq!(found, ["http://a.example/1"]);
-            assert_eq!(error, "markup longer than 1048576 bytes, after 1 entries");
+            assert_eq!(error, "markup longer than 1048576 bytes, after 1 entry");
         }
     }
 }

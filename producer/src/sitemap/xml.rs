@@ -240,7 +240,7 @@ mod tests {
             let len = whole.len() - cut.len();
             let (found, error) = report(&whole.as_bytes()[..len]);
             assert_eq!(found, ["http://a.example/1"]);
-            assert!(error.ends_with(", after 1 entries"), "{error}");
+            assert!(error.ends_with(", after 1 entry"), "{error}");
         }
         for more in ["", "<", "<lastmod>2024-", "<last"] {
             let source = whole.strip_suffix("</url></urlset>").unwrap().to_owned() + more;

@@ -70,7 +70,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
             Box::new(|_| endless("", urls_of(1000), Duration::ZERO)),
             50_000,
             0,
-            &["more than 50000 entries, after 50000 entries"],
+            &["more than 50000 entries, after 50,000 entries"],
         ),
         serving(
             "blank lines without end",

@@ -2,7 +2,7 @@
 
 use crate::{Attack, MAX_BYTES, around, attack, entry, settings, try_all};
 
-const MARKUP: &[&str] = &["markup longer than 1048576 bytes, after 1 entries"];
+const MARKUP: &[&str] = &["markup longer than 1048576 bytes, after 1 entry"];
 
 pub(crate) fn attacks() -> Vec<Attack> {
     let loc = |text: &str| entry(&format!("<loc>{text}</loc>"));
@@ -72,14 +72,14 @@ pub(crate) fn attacks() -> Vec<Attack> {
             around(&"<a>".repeat(1_000_000)),
             1,
             0,
-            &["elements nested deeper than 256, after 1 entries"],
+            &["elements nested deeper than 256, after 1 entry"],
         ),
         attack(
             "elements with names of 500 KB",
             around(&format!("<{}>", "x".repeat(500_000)).repeat(5)),
             1,
             0,
-            &["a name longer than 1024 bytes, after 1 entries"],
+            &["a name longer than 1024 bytes, after 1 entry"],
         ),
         attack("an attribute of 2 MB", around(&format!("<x y='{large}'/>")), 1, 0, MARKUP),
         attack(
@@ -105,7 +105,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
             1,
             10_000,
             &[
-                "more than 50000 entries, after 50000 entries",
+                "more than 50000 entries, after 50,000 entries",
                 "49999 entries are no URLs, of which 10000 became dead letters",
             ],
         ),
@@ -115,7 +115,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
             1,
             10_000,
             &[
-                "more than 50000 entries, after 50000 entries",
+                "more than 50000 entries, after 50,000 entries",
                 "49999 entries are no URLs, of which 10000 became dead letters",
             ],
         ),
@@ -143,7 +143,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
             around(&"<a/>".repeat(2_000_000)),
             1,
             0,
-            &["more than 4194304 bytes, after 1 entries"],
+            &["more than 4194304 bytes, after 1 entry"],
         ),
         attack(
             "an escape sequence in the name of the root",

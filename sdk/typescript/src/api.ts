@@ -1477,8 +1477,8 @@ export interface components {
             cron: string;
             /** @description The rule for an instant at which there was no worker: `skip`, `run` */
             missed: string;
-            /** @description The next three instants, in its time zone */
-            next: string[];
+            /** @description The next three instants */
+            next: components["schemas"]["Time"][];
             /** @description The rule for an instant at which the spider's last crawl is not over: `skip`, `queue` */
             overlap: string;
             timezone: string;
@@ -1486,8 +1486,7 @@ export interface components {
         /** @description A spider's schedule and its current state */
         Scheduled: {
             last?: null | components["schemas"]["Last"];
-            /** @description The time at which the next crawl is due, in the schedule's time zone; null while it is paused */
-            next?: string | null;
+            next?: null | components["schemas"]["Time"];
             paused: boolean;
             project: string;
             schedule: components["schemas"]["Schedule"];

@@ -149,9 +149,8 @@ mod tests {
     #[test]
     fn a_crawl_that_mostly_fails_says_why_and_how_it_is_sent_again() {
         let counts = Counts { done: 3, failed: 30, ..Counts::default() };
-        let [note] = notes(&CrawlStats { counts, ..finished(&[("failed:dns", 1), ("failed:http", 29)]) })
-            .try_into()
-            .unwrap();
+        let stats = CrawlStats { counts, ..finished(&[("failed:dns", 1), ("failed:http", 29)]) }.concluded();
+        let [note] = notes(&stats).try_into().unwrap();
         assert!(note.starts_with("most of crawl c1 fails: 30 of 33 URLs (http); "), "{note}");
         assert!(note.contains("`trawl dlq replay --crawl c1`"), "{note}");
     }
@@ -160,7 +159,8 @@ mod tests {
     fn a_crawl_whose_pages_all_lack_a_required_field_says_which_and_how_to_look() {
         let counts = Counts { done: 60, ..Counts::default() };
         let stats =
-            CrawlStats { counts, items: 60, ..finished(&[("missing:name", 7), ("missing:price", 60)]) };
+            CrawlStats { counts, items: 60, ..finished(&[("missing:name", 7), ("missing:price", 60)]) }
+                .concluded();
         let [note] = notes(&stats).try_into().unwrap();
         assert!(
             note.starts_with("the required field `price` is missing on all 60 pages of crawl c1: "),
