@@ -42,7 +42,10 @@ fn css(selector: &str) -> FieldSource {
 
 fn every_kind() -> Spider {
     let inner = || {
-        vec![("all".to_owned(), Field::new(css("::text"))), ("json".to_owned(), Field::new(css("b::attr(x)")))]
+        vec![
+            ("all".to_owned(), Field::new(css("::text"))),
+            ("json".to_owned(), Field::new(css("b::attr(x)"))),
+        ]
     };
     let sources = [
         css("h1"),
@@ -59,7 +62,10 @@ fn every_kind() -> Spider {
         FieldSource::Page(PageField::Links),
         FieldSource::Page(PageField::Text),
         FieldSource::Each(sited("div"), inner()),
-        FieldSource::Each(sited("$.list"), vec![("x".to_owned(), Field::new(FieldSource::Json(sited("/x"))))]),
+        FieldSource::Each(
+            sited("$.list"),
+            vec![("x".to_owned(), Field::new(FieldSource::Json(sited("/x"))))],
+        ),
     ];
     let kinds = [
         Kind::Text,
