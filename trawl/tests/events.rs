@@ -167,9 +167,11 @@ async fn a_wait_for_several_crawls_ends_with_the_last_and_as_the_worst() {
     assert_eq!(shown.lines().count(), 1, "the others are waited for: {shown}");
     let of_spider =
         |limit: &str| fleet.command(&["wait", "--spider", &fleet.name, "--timeout", limit, "--json", "-q"]);
+    // It waits before the crawl goes on, which may end at once: the second wait starts, looks and gives up meanwhile.
+    let waiting = tokio::spawn(run(of_spider("1m"), 0));
     assert_eq!(run(of_spider("100ms"), 124).await, "");
     run(fleet.command(&["resume", "held"]), 0).await;
-    let shown = run(of_spider("1m"), 0).await;
+    let shown = waiting.await.unwrap();
     assert_eq!(serde_json::from_str::<Value>(&shown).unwrap()["crawl"], "held");
     assert_eq!(run(of_spider("1m"), 0).await, "", "none is running");
     ends_well(worker).await;
