@@ -141,7 +141,7 @@ impl Plan {
     /// 2. Publishes dead letters.
     /// 3. Admits the links of pages and the requests of programs.
     /// 4. Parks URLs: record, message, confirm.
-    /// 5. Stores the page memory: not earlier, or the next crawl would treat pages as known whose links are lost.
+    /// 5. Stores the page history: not earlier, or the next crawl would treat pages as known whose links are lost.
     /// 6. Writes terminal states.
     /// 7. Republishes the messages of URLs that this worker no longer holds.
     /// 8. Releases records.

@@ -13,7 +13,7 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use strum::VariantNames;
 use tokio::time::Instant;
 use trawl_common::explain;
-use trawl_common::frontier::crawl::{CrawlState, CrawlStats, HostStats};
+use trawl_common::frontier::crawl::{CrawlState, CrawlStats, HostStats, RECENT};
 use trawl_common::politeness::sizing::{Demand, workers_of_use};
 use trawl_common::ports::{self, HostState, JobCounts, LaneState};
 use trawl_common::time::UnixMs;
@@ -31,8 +31,6 @@ const FRESH: Duration = Duration::from_secs(5);
 const CRAWLS: usize = 20;
 /// Maximum number of hosts examined per crawl: those with the most URLs.
 const HOSTS: usize = 1_000;
-/// How long the end of a crawl is of interest.
-const LATELY: Duration = Duration::from_secs(24 * 3600);
 /// Assumed duration of a request to an unknown host.
 const LATENCY: Duration = Duration::from_millis(500);
 
@@ -117,7 +115,7 @@ fn amiss(all: &[CrawlStats], now: UnixMs) -> BTreeMap<&'static str, u64> {
     let mut spiders = BTreeSet::new();
     for stats in all {
         let took = Duration::try_from_secs_f64(stats.seconds).unwrap_or_default();
-        let is_old = || now.since(stats.started.plus(took)) > LATELY;
+        let is_old = || now.since(stats.started.plus(took)) > RECENT;
         if stats.status.is_over() && (!spiders.insert(&stats.spider) || is_old()) {
             continue;
         }

@@ -72,7 +72,7 @@ enum Standing {
     },
 }
 
-/// How a page has ended
+/// The end of a page
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum PageOutcome {

@@ -4,7 +4,7 @@
 //! small because a record and its wake-up are one row: admitting a URL publishes it, so there is no outbox, nothing to
 //! confirm and nothing to reconcile.
 //!
-//! **Durable:** records, stats, the set of seen URLs, the list of failed URLs, the page memory, and the hosts that are
+//! **Durable:** records, stats, the set of seen URLs, the list of failed URLs, the page history, and the hosts that are
 //! blocked or in a back-off. A killed process loses nothing that a call has returned for. A power cut may lose the last
 //! moments before it, and leaves the file consistent as of the moment before those (`synchronous = NORMAL`).
 //!
@@ -207,7 +207,7 @@ impl Embedded {
         self.cache.clone()
     }
 
-    /// Returns the page memory.
+    /// Returns the page history.
     pub fn pages(&self) -> Arc<dyn Pages> {
         Arc::new(EmbeddedPages::new(self.store.clone()))
     }

@@ -190,7 +190,7 @@ impl HostScripts {
             reserve: script(include_str!("hosts/reserve.lua")),
             stay: script(include_str!("hosts/stay.lua")),
             leave: script(include_str!("hosts/leave.lua")),
-            late: script(include_str!("scripts/late.lua")),
+            late: script(include_str!("hosts/late.lua")),
             push: script(include_str!("hosts/push.lua")),
             block: script(include_str!("hosts/block.lua")),
             unlist: clock.compose(GOES_ON, &[include_str!("hosts/unlist.lua")]),

@@ -140,7 +140,7 @@ pub struct Completion {
     /// The requests of that program for other spiders. Each is admitted to the crawl of external publishers for its
     /// spider.
     pub elsewhere: Vec<(SpiderName, NewWork)>,
-    /// The update of the page memory.
+    /// The update of the page history.
     pub memory: Option<PageVisit>,
 }
 
@@ -159,7 +159,7 @@ impl Completion {
     }
 }
 
-/// An update of the page memory.
+/// An update of the page history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageVisit {
     /// The page was visited.
@@ -174,7 +174,7 @@ pub struct Settled {
     /// The URLs that have a terminal state, from now or before. Each keeps those of its links that the frontier knows
     /// now.
     pub ended: Vec<Completion>,
-    /// The URLs that are not settled, because the store has no room for their links or for the page memory: settle them
+    /// The URLs that are not settled, because the store has no room for their links or for the page history: settle them
     /// again.
     pub not_stored: Vec<Settlement>,
 }

@@ -13,7 +13,7 @@
 //! | [`Schedules`] | submitting crawls by cron schedule |
 //! | [`Stats`] | the stats that people see |
 //! | [`Hosts`] | politeness: each host's schedule, its back-off, its robots.txt |
-//! | [`Cache`], [`Pages`], [`Sink`] | responses, the page memory, items |
+//! | [`Cache`], [`Pages`], [`Sink`] | responses, the page history, items |
 //! | [`Logs`] | the problems of a fleet, for people |
 //! | [`History`] | the permanent history of crawls, jobs and pages; on PostgreSQL alone |
 //! | [`Items`] | reading stored items in a fleet: state files have none |
@@ -77,7 +77,7 @@ pub struct Ports {
     pub hosts: Arc<dyn Hosts>,
     /// Responses.
     pub cache: Arc<dyn Cache>,
-    /// The page memory.
+    /// The page history.
     pub pages: Arc<dyn Pages>,
     /// Submitted crawls.
     pub jobs: Arc<dyn Jobs>,

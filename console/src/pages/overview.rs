@@ -1,12 +1,11 @@
 //! The overview: what is amiss, and the state of the fleet.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use askama::Template;
 use axum::extract::State;
 use serde::Deserialize;
-use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::crawl::{CrawlState, RECENT};
 use trawl_common::jobs::JobStatus;
 use trawl_common::time::UnixMs;
 
@@ -24,8 +23,6 @@ use crate::visitor::Visitor;
 const LATEST: &str = "1000";
 /// The number of crawls shown.
 const SHOWN: usize = 10;
-/// How long a crawl that has ended is of interest.
-const LATELY: Duration = Duration::from_secs(24 * 3600);
 
 /// The choice of charts.
 #[derive(Deserialize)]
@@ -83,7 +80,7 @@ pub(crate) async fn show(
     // Open crawls first; the sort keeps the latest first among equals.
     crawls.sort_by_key(|crawl| (crawl.is_over(), crawl.status == CrawlState::Pending));
     let now = UnixMs::now();
-    let is_recent = |crawl: &&Crawl| crawl.ended_at().is_none_or(|ended| now.since(ended) < LATELY);
+    let is_recent = |crawl: &&Crawl| crawl.ended_at().is_none_or(|ended| now.since(ended) < RECENT);
     let recent: Vec<&Crawl> = crawls.iter().filter(is_recent).collect();
     let sum = |count: fn(&Crawl) -> Number| Number(recent.iter().map(|crawl| count(crawl).0).sum());
     let (items, failed) = (sum(|crawl| crawl.items), sum(|crawl| crawl.failed));

@@ -1317,7 +1317,7 @@ export interface components {
             status?: number | null;
         };
         /**
-         * @description How a page has ended
+         * @description The end of a page
          * @enum {string}
          */
         PageOutcome: "done" | "skipped";

@@ -23,7 +23,7 @@ pub(crate) struct Fetching {
     /// For redirects, and for hosts that want to be left alone.
     pub(crate) scheduling: Arc<Scheduling>,
     pub(crate) frontier: Arc<dyn Frontier>,
-    /// The page memory.
+    /// The page history.
     pub(crate) pages: Arc<dyn Pages>,
     pub(crate) cache: Arc<dyn Cache>,
     pub(crate) parser: Parser,

@@ -39,7 +39,7 @@ pub(crate) struct Handled {
     pub(crate) retries: Option<u32>,
 }
 
-/// The disposition of a URL or a task. Only its ends have an update of the page memory, and only `Done` has results.
+/// The disposition of a URL or a task. Only its ends have an update of the page history, and only `Done` has results.
 #[expect(clippy::large_enum_variant, reason = "a settlement is boxed as a whole")]
 pub(crate) enum Disposition {
     /// It is done: its items are stored before it is settled.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row, Rows};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::time::UnixMs;
@@ -168,16 +168,7 @@ impl Dispatch {
         let mut due = db.prepare_cached(&format!(
             "{COLUMNS} {FROM} WHERE r.due <= ?1 AND r.lane <> 'task' AND {GOING} ORDER BY r.due"
         ))?;
-        let mut rows = due.query([sql_ms(now)])?;
-        let mut found = Vec::new();
-        while found.len() < most
-            && let Some(row) = rows.next()?
-        {
-            if !holdings.is_held(row.get(0)?) && !self.passed_over.contains(&row.get(1)?) {
-                found.push(Stored::read(row)?);
-            }
-        }
-        Ok(found)
+        self.available(due.query([sql_ms(now)])?, holdings, most, Stored::read)
     }
 
     /// Returns tasks that may be done now, the highest priority first, and within a priority in the order in which
@@ -189,13 +180,25 @@ impl Dispatch {
                AND (r.due IS NULL OR r.due <= ?1) AND {GOING}
              ORDER BY t.priority DESC, t.record"
         ))?;
-        let mut rows = tasks.query([sql_ms(now)])?;
+        let read =
+            |row: &Row<'_>| Ok(Stored::read(row)?.map(|stored| stored.with_payload(row.get("payload").ok())));
+        self.available(tasks.query([sql_ms(now)])?, holdings, most, read)
+    }
+
+    /// Reads rows until `most` of them are neither held nor of a crawl that is passed over.
+    fn available(
+        &self,
+        mut rows: Rows<'_>,
+        holdings: &Holdings,
+        most: usize,
+        read: impl Fn(&Row<'_>) -> Result<Found>,
+    ) -> Result<Vec<Found>> {
         let mut found = Vec::new();
         while found.len() < most
             && let Some(row) = rows.next()?
         {
             if !holdings.is_held(row.get(0)?) && !self.passed_over.contains(&row.get(1)?) {
-                found.push(Stored::read(row)?.map(|stored| stored.with_payload(row.get("payload").ok())));
+                found.push(read(row)?);
             }
         }
         Ok(found)

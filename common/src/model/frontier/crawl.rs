@@ -1,6 +1,7 @@
 //! A crawl's stats.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,9 @@ const MISSING: &str = "missing:";
 
 /// The beginning of reasons that count what pages and tasks handed to another spider.
 pub const HANDED: &str = "handed:";
+
+/// The time for which a crawl that has ended counts as recent.
+pub const RECENT: Duration = Duration::from_secs(24 * 3600);
 
 /// Fewer pages say nothing of the others.
 pub const FEWEST: u64 = 20;

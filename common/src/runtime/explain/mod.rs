@@ -31,7 +31,7 @@ pub struct Explainer<'a> {
     pub control: &'a dyn Control,
     /// Hosts.
     pub hosts: &'a dyn HostControl,
-    /// The page memory.
+    /// The page history.
     pub pages: &'a dyn Pages,
     /// The settings of URLs and politeness.
     pub settings: &'a Settings,

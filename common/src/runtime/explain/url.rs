@@ -60,7 +60,7 @@ pub struct InCrawl {
     pub words: Vec<String>,
 }
 
-/// How a page ended that its spider remembers.
+/// The end of a page that its spider remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageOutcome {
     /// It was fetched and stored.

@@ -1,4 +1,4 @@
-//! Tests of links, crawl limits, and the page memory.
+//! Tests of links, crawl limits, and the page history.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;

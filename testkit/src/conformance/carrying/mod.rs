@@ -57,7 +57,7 @@ pub struct Carrier {
     pub stats: Arc<dyn Stats>,
     /// Commands to its crawls, and its dead letters.
     pub control: Arc<dyn Control>,
-    /// The engine's page memory.
+    /// The engine's page history.
     pub pages: Arc<dyn Pages>,
     /// Where the engine reports problems.
     pub health: Arc<Health>,

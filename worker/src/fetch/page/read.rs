@@ -30,7 +30,7 @@ use crate::job::new_work::asked_for;
 use crate::job::page_output::PageOutput;
 use crate::programs::{Came, PageAbout, Reading, Unread, read_page};
 
-/// Reads the page, and returns its results and the update of the page memory; `None` if the spider does not read its
+/// Reads the page, and returns its results and the update of the page history; `None` if the spider does not read its
 /// type.
 pub(super) async fn read(
     fetching: &Fetching,
@@ -52,7 +52,7 @@ pub(super) async fn read(
     Ok(Some(given))
 }
 
-/// Returns the results of a page, with the update of the page memory.
+/// Returns the results of a page, with the update of the page history.
 pub(super) async fn given(
     fetching: &Fetching,
     job: &Job,
