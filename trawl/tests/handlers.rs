@@ -408,3 +408,30 @@ run = ['/bin/sh', '-c', 'echo "{\"result\":0,\"tasks\":[{\"recipe\":\"r\",\"spid
     let (code, _, stderr) = output(folder.path(), &words).await;
     assert!(code == Some(2) && stderr.contains("trawl task retry"), "{stderr}");
 }
+
+/// An attack: the program of a spider hands tasks to ever new spiders, whose crawls nobody ever works for.
+#[tokio::test]
+async fn a_program_hands_tasks_to_few_spiders_that_do_not_exist() {
+    let folder = tempfile::tempdir().unwrap();
+    let invents = r#"[handler]
+run = ['/usr/bin/env', 'python3', 'invent.py']
+retries = 0
+"#;
+    spider(folder.path(), "one", invents, &[]);
+    fs::write(folder.path().join("trawl.toml"), "[worker]\nhandlers = 1\n").unwrap();
+    let program = "import json, sys\nname = json.loads(sys.argv[1])['recipe']\n\
+        print(json.dumps({'result': 0, 'tasks': [{'recipe': 'r', 'spider': f'{name}-{n}'} for n in range(30)]}))\n";
+    fs::write(folder.path().join("spiders/one/invent.py"), program).unwrap();
+    fs::write(folder.path().join("tasks.jsonl"), "\"a\"\n\"b\"\n\"c\"\n\"d\"\n").unwrap();
+    let (code, stdout, stderr) =
+        output(folder.path(), &["crawl", "tasks.jsonl", "--spider", "one", "--json"]).await;
+    assert_eq!(code, Some(3), "{stderr}");
+    let stats: Value = serde_json::from_str(&stdout).unwrap();
+    let reasons = stats["reasons"].as_object().unwrap();
+    let handed = reasons.keys().filter(|reason| reason.starts_with("handed:")).count();
+    assert_eq!((handed, &stats["done"], &stats["failed"]), (60, &2.into(), &2.into()), "{stats}");
+    let (_, dead, _) = output(folder.path(), &["dlq", "list", "--state", "crawl.db", "--json"]).await;
+    assert!(dead.lines().all(|line| line.contains("that spider has no file here, as 64 others")), "{dead}");
+    let (_, crawls, _) = output(folder.path(), &["status", "--state", "crawl.db", "--json"]).await;
+    assert_eq!(crawls.lines().count(), 61, "{crawls}");
+}

@@ -71,6 +71,7 @@ impl Worker {
             context: Arc::clone(&context),
             scheduling: Arc::clone(&scheduling),
             frontier: Arc::clone(&frontier),
+            spiders: Arc::clone(&spiders),
             pages: ports.pages,
             cache: ports.cache,
             parser: Parser::start(context.settings.worker.page_memory.as_u64() / 2)
