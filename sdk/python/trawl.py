@@ -125,6 +125,7 @@ class _Stats(TypedDict):
     spider: str
     status: str  # pending, running, paused, finished, cancelled
     over: bool
+    handed_pending: int
     admitted: int
     done: int
     failed: int

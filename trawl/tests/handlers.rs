@@ -389,12 +389,17 @@ run = ['/bin/sh', '-c', 'echo "{\"result\":0,\"tasks\":[{\"recipe\":\"r\",\"spid
     fs::write(folder.path().join("tasks.jsonl"), "\"go\"\n").unwrap();
     let (code, _, stderr) = output(folder.path(), &["crawl", "tasks.jsonl", "--spider", "one"]).await;
     assert_eq!(code, Some(0), "{stderr}");
+    let wait = ["wait", "latest", "--state", "crawl.db", "--timeout", "1s"];
+    let (code, _, stderr) = output(folder.path(), &wait).await;
+    assert_eq!(code, Some(124), "{stderr}");
     spider(folder.path(), "two", "[handler]\nrun = ['/bin/sh', '-c', 'echo {\\\"result\\\":0}']\n", &[]);
     let two = ["crawl", "--spider", "two", "--json"];
     let (code, stdout, stderr) = output(folder.path(), &two).await;
     assert_eq!(code, Some(0), "{stderr}");
     let stats: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((&stats["crawl"], &stats["done"]), (&"adhoc.two".into(), &1.into()), "{stats}");
+    let (code, _, stderr) = output(folder.path(), &wait).await;
+    assert_eq!(code, Some(0), "{stderr}");
     let (code, _, stderr) = output(folder.path(), &two).await;
     assert!(code == Some(2) && stderr.contains("nothing to start from"), "{stderr}");
     let (code, _, stderr) = output(folder.path(), &["crawl", "tasks.jsonl", "--spider", "one"]).await;

@@ -83,7 +83,7 @@ pub(crate) async fn list_crawls(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Waiting {
-    /// Answer when the crawl has ended, or after this time, at most `60s`
+    /// Answer when the crawl is over, with the work that it handed to other spiders; or after this time, at most `60s`
     #[param(value_type = Option<String>, example = "60s")]
     wait: Option<Wait>,
 }
@@ -103,7 +103,7 @@ impl TryFrom<String> for Wait {
     }
 }
 
-/// One crawl, at once or when it has ended
+/// One crawl, at once or when it is over
 #[utoipa::path(
     get, path = "/api/v1/crawls/{id}", tag = "crawls", security(("token" = [])),
     params(("id" = String, Path, description = "The crawl's id"), Waiting),

@@ -30,6 +30,7 @@ promises! {
     tasks_that_run_are_found_by_what_their_worker_says
     tasks_are_cancelled_by_their_keys_or_with_all_of_their_crawl
     a_crawl_tells_what_it_has_of_tasks
+    a_wait_goes_on_until_the_tasks_are_done_that_the_crawl_handed_to_other_spiders
 }
 
 const TASKS: &str = "/api/v1/tasks";
@@ -339,4 +340,25 @@ async fn a_crawl_tells_what_it_has_of_tasks(fixture: &Fixture) {
     assert_eq!((&tasks["admitted"], &tasks["failed"], &tasks["pending"]), (&2.into(), &1.into(), &1.into()));
     assert_eq!(of("pages/hosts").await["tasks"]["admitted"], 0);
     assert!(of("pages/hosts?limit=1").await["tasks"].is_null(), "other hosts may follow");
+}
+
+async fn a_wait_goes_on_until_the_tasks_are_done_that_the_crawl_handed_to_other_spiders(fixture: &Fixture) {
+    let (api, _folder) = with_spiders(fixture).await;
+    submit_json(&api, "spider=payments&crawl=mine", &json!(["first"])).await;
+    let worker = api.worker();
+    worker.hand_on("plain", "second").await;
+    worker.hand_on("third", "third").await;
+    let mine = api.get("/api/v1/crawls/mine?wait=50ms").await.body;
+    let state =
+        |crawl: &Value| (crawl["status"].clone(), crawl["over"].clone(), crawl["handed_pending"].clone());
+    assert_eq!(state(&mine), ("finished".into(), false.into(), 1.into()), "{mine}");
+    let listed = async || {
+        let listed = api.get("/api/v1/crawls?spider=payments").await.body;
+        state(&listed["crawls"][0])
+    };
+    assert_eq!(listed().await, state(&mine));
+    let (waited, ()) =
+        tokio::join!(api.get("/api/v1/crawls/mine?wait=15s"), worker.end_tasks(1, Terminal::Done));
+    assert_eq!(state(&waited.body), ("finished".into(), true.into(), 0.into()), "{}", waited.body);
+    assert_eq!(listed().await, state(&waited.body));
 }

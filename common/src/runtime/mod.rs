@@ -4,6 +4,7 @@
 pub mod batching;
 pub mod cancel;
 pub mod clock_check;
+pub mod crawl_end;
 pub mod dead_letters;
 pub mod exit;
 pub mod explain;

@@ -46,6 +46,7 @@ pub(crate) struct Crawl {
     pub(crate) expired: Number,
     pub(crate) cancelled: Number,
     pub(crate) pending: Number,
+    pub(crate) handed_pending: Number,
     pub(crate) bytes: Bytes,
     pub(crate) items: Number,
     pub(crate) item_kinds: BTreeMap<String, Number>,
