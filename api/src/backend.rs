@@ -44,6 +44,8 @@ pub struct Backend {
     pub items: Option<Arc<dyn Items>>,
     /// The fleet's log.
     pub logs: Arc<dyn Logs>,
+    /// The tasks that have ended lately.
+    pub ended_tasks: Arc<dyn Logs>,
     /// Hosts.
     pub hosts: Arc<dyn HostControl>,
     /// Admits URLs and replays dead letters.

@@ -204,6 +204,20 @@ async fn each_task_is_done_once_with_those_that_it_asks_for() {
         items.lines().map(|line| item(line).as_str().unwrap().to_owned()).collect();
     documents.sort();
     assert_eq!(documents, ["contract", "other", "payment", "tender"]);
+    let list = ["task", "list", "--ended", "--spider", "docs", "--state", "crawl.db", "--json"];
+    let (code, listed, stderr) = output(folder.path(), &list).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let ended: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(ended.len(), 4, "{listed}");
+    for task in &ended {
+        assert_eq!(
+            (&task["outcome"], &task["items"], &task["attempts"]),
+            (&"done".into(), &1.into(), &1.into())
+        );
+        assert!(task["seconds"].as_f64().unwrap() > 0.0 && task["error"].is_null(), "{task}");
+        assert!(stats["crawl"] == task["crawl"] && task["ended"].as_str().unwrap().ends_with('Z'), "{task}");
+    }
+    assert!(ended.iter().any(|task| task["recipe"] == "tender"), "{listed}");
 }
 
 /// After as many attempts as its own `retries` allows. It is then listed with its recipe, and done when it is retried.
@@ -225,6 +239,14 @@ async fn a_task_that_fails_is_a_dead_letter_that_can_be_retried() {
     assert_eq!(listed["recipe"], "try me");
     assert!(listed["error"].as_str().unwrap().contains("no luck"), "{listed}");
     let key = listed["task"].as_str().unwrap();
+    let (_, ended, _) =
+        output(folder.path(), &["task", "list", "--ended", "--state", "crawl.db", "--json"]).await;
+    let ended: Value = serde_json::from_str(&ended).unwrap();
+    assert_eq!(
+        (&ended["task"], &ended["outcome"], &ended["class"]),
+        (&listed["task"], &"failed".into(), &"handler".into())
+    );
+    assert!(ended["error"].as_str().unwrap().contains("no luck"), "{ended}");
     let (code, shown, _) = output(folder.path(), &["task", "show", key, "--state", "crawl.db"]).await;
     assert!(code == Some(0) && shown.contains("try me"), "{shown}");
     let (code, _, stderr) = output(folder.path(), &["task", "retry", key, "--state", "crawl.db"]).await;

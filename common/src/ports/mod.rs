@@ -91,6 +91,8 @@ pub struct Ports {
     pub sink_factory: Arc<dyn SinkFactory>,
     /// The log, for people.
     pub logs: Arc<dyn Logs>,
+    /// The tasks that have ended lately.
+    pub ended_tasks: Arc<dyn Logs>,
     /// The permanent history, if there is one.
     pub history: Option<Arc<dyn History>>,
 }

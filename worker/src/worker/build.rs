@@ -86,6 +86,7 @@ impl Worker {
             context: Arc::clone(&context),
             frontier: Arc::clone(&frontier),
             history: ports.history,
+            ended_tasks: log.ended_tasks.clone(),
             tally: Arc::clone(&tally),
             known_links,
             url_log,
