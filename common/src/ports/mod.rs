@@ -1,6 +1,6 @@
 //! The ports, grouped by their callers. Most have two adapters, one on servers and one embedded, that pass one conformance
-//! suite. A sink is written for each kind of destination; items are read again from Redis alone, and the permanent history
-//! is on PostgreSQL alone. [`Requests`] is implemented by the worker, for the engine.
+//! suite. A sink is written for each kind of destination; items are read again from the stream of RabbitMQ alone, and the
+//! permanent history is on PostgreSQL alone. [`Requests`] is implemented by the worker, for the engine.
 //!
 //! | port | for |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! How pages ended, for the history. It has that before the engine does: what it could not keep has not ended.
+//! Keeps in the permanent history how pages ended, before the engine settles them: a page whose end could not be kept has not
+//! ended.
 
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
