@@ -239,7 +239,7 @@ mod requests {
     use trawl_common::names::CrawlRef;
     use trawl_common::ports::{Claim, Finish};
     use trawl_common::web::url::CanonicalUrl;
-    use trawl_engine::Records;
+    use trawl_engine::{Claims, Settlements};
 
     use super::*;
 
@@ -314,7 +314,7 @@ mod records {
     use trawl_common::ports::{Claim, NewWork, Terms};
     use trawl_common::time::UnixMs;
     use trawl_common::web::url::CanonicalUrl;
-    use trawl_engine::{Parking, Records};
+    use trawl_engine::{Admission, Claims, Parking, Past, Settlements};
 
     use super::*;
 
@@ -325,7 +325,7 @@ mod records {
         let link = link(servers::own_database().await).await;
         let frontier = RedisRecords::new(link.clone(), LONG, Dedup::Plain);
         let crawl = CrawlRef { id: "c".parse().unwrap(), spider: SpiderName::default() };
-        let lease = frontier.open(&crawl, Terms::default(), "producer", LONG).await.unwrap();
+        let lease = frontier.open(&crawl, Terms::default(), "producer", LONG, Past::Possible).await.unwrap();
         let url = CanonicalUrl::parse("http://site.example/0").unwrap();
         let url = NewWork { deadline: Some(UnixMs::now().plus(LONG)), ..NewWork::seed(url, Lane::Bulk) };
         frontier.admit(&lease, std::slice::from_ref(&url)).await.unwrap();
@@ -405,7 +405,7 @@ mod records {
 mod vanishing {
     use trawl_common::names::WorkerId;
     use trawl_common::ports::{Heartbeat, Stats};
-    use trawl_engine::Records;
+    use trawl_engine::Heartbeats;
 
     use super::*;
 

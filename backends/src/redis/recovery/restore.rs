@@ -8,12 +8,13 @@ use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Result, Terms};
 use trawl_common::time::UnixMs;
+use trawl_engine::Past;
 
 use crate::control_log::{Logged, LoggedCrawl, Record, Sources};
 use crate::redis::RedisRecords;
 use crate::redis::crawls::standings::Standing;
 use crate::redis::keys::{self, CrawlKeys};
-use crate::redis::recovery::second_home::{Past, SecondHome};
+use crate::redis::recovery::second_home::SecondHome;
 use crate::redis::script_calls::limits;
 
 /// The field of [`keys::WATERMARKS`] that says whether the log was applied: 1 while it is being read, more afterwards.

@@ -7,7 +7,9 @@
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use trawl_common::events::CrawlEvent;
+use async_trait::async_trait;
+use trawl_common::events::{CrawlEvent, HostEvent};
+use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::source_queue::SourceQueue;
@@ -15,12 +17,12 @@ use trawl_common::frontier::{Key, Work};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::Result;
 use trawl_common::time::UnixMs;
-use trawl_engine::Sweep;
+use trawl_engine::{Probe, ProbeTimes, Recovery, Sweep};
 
 use crate::redis::RedisRecords;
-use crate::redis::keys::CrawlKeys;
+use crate::redis::keys::{self, CrawlKeys};
 use crate::redis::recovery::round::Round;
-use crate::redis::script_calls::corrupt;
+use crate::redis::script_calls::{by_crawl, corrupt};
 
 /// Number of records that one step searches.
 const STEP: u64 = 1000;
@@ -41,9 +43,10 @@ impl Round {
     }
 }
 
-impl RedisRecords {
+#[async_trait]
+impl Recovery for RedisRecords {
     /// Continues the round, or starts one, until a step has had records to search.
-    pub(crate) async fn sweep_step(&self, worker: &WorkerId) -> Result<Sweep> {
+    async fn sweep(&self, worker: &WorkerId) -> Result<Sweep> {
         let mut turn = self.round.lock().await;
         let mut sweep = Sweep { rest: self.look_every(), ..Sweep::default() };
         let round = match turn.take() {
@@ -65,6 +68,49 @@ impl RedisRecords {
         Ok(sweep)
     }
 
+    async fn probe_sent(&self, times: ProbeTimes) -> Result<()> {
+        self.write(redis::cmd("HSET").arg(keys::WATERMARKS).arg("sent").arg(times.sent.0)).await
+    }
+
+    async fn probes_returned(&self, probes: &[Probe]) -> Result<()> {
+        let mut call = self.scripts.watermark.key(keys::WATERMARKS);
+        for probe in probes {
+            call.arg(probe.line.as_str()).arg(probe.times.sent.0).arg(probe.times.previous.0);
+        }
+        self.redis.run(&call).await
+    }
+
+    async fn await_parked(&self, crawl: &CrawlRef, longest: Duration) -> Result<()> {
+        let mut call = self.scripts.wait.key(CrawlKeys::new(crawl).crawl);
+        // A message that has left a rung and is not yet in `due_queue` is in neither.
+        call.arg((longest + self.lost_after).as_millis() as u64);
+        self.redis.run(&call).await
+    }
+
+    async fn dead_letters_published(&self, dead_letters: &[DeadLetter]) -> Result<()> {
+        for (crawl, places) in by_crawl(dead_letters, |dead_letter| &dead_letter.crawl) {
+            self.is_reported(crawl, places.into_iter().map(|at| dead_letters[at].url.as_str())).await?;
+        }
+        Ok(())
+    }
+
+    async fn announced(&self, event: &CrawlEvent) -> Result<()> {
+        if !event.kind.is_end() {
+            return self.keep_announced(event).await;
+        }
+        let crawl = &event.stats.crawl_ref();
+        self.write(redis::cmd("HSET").arg(CrawlKeys::new(crawl).crawl).arg("announced").arg(1)).await
+    }
+
+    async fn hosts_announced(&self, event: &HostEvent) -> Result<()> {
+        match &self.second_home {
+            Some(home) => home.hosts.news_announced(event).await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl RedisRecords {
     /// Does one step in the next crawl. Returns whether there was anything to search.
     async fn step(&self, round: &mut Round, sweep: &mut Sweep) -> Result<bool> {
         if let Some((crawl, is_announced)) = round.clearing.front() {

@@ -7,7 +7,7 @@ use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{ClaimReply, Start};
 use trawl_common::ports::{ErrorKind, Result, Terms};
-use trawl_engine::Lease;
+use trawl_engine::{Lease, Past};
 
 use super::{ControlPorts, kind};
 use crate::conformance::eventually;
@@ -120,7 +120,7 @@ pub async fn a_later_crawl_finds_what_expired_once_its_crawl_is_over(ports: &Con
     let lease = first.begin(2).await?;
     first.finish(0, Terminal::Expired).await?;
     assert_eq!(first.claim(&first.worker, 0).await?, ClaimReply::Drop, "a late copy");
-    ports.frontier.close(lease).await?;
+    ports.frontier.close(lease, None).await?;
     let second = first.next_crawl();
     let lease = second.open().await?;
     assert_eq!(second.admit(&lease, 0..2).await?, [false, false]);
@@ -138,10 +138,10 @@ pub async fn a_later_crawl_finds_what_expired_once_its_crawl_is_over(ports: &Con
 pub async fn what_was_fetched_beyond_the_limit_stays_seen(ports: &ControlPorts) -> Result<()> {
     let first = Fixture::new(&ports.frontier);
     let terms = Terms { max_pages: NonZeroU64::new(1), ..Terms::default() };
-    let lease = ports.frontier.open(&first.crawl, terms, "producer", LONG).await?;
+    let lease = ports.frontier.open(&first.crawl, terms, "producer", LONG, Past::Possible).await?;
     first.admit(&lease, 0..3).await?;
     first.finish_all(&[first.ending(0, Terminal::Done), first.ending(1, Terminal::Done)]).await?;
-    ports.frontier.close(lease).await?;
+    ports.frontier.close(lease, None).await?;
     eventually(LIMIT, async || {
         ports.frontier.sweep(&first.other).await?;
         Ok(first.status().await? == CrawlState::Finished)

@@ -42,7 +42,7 @@ pub async fn the_list_holds_what_failed_and_what_expired(ports: &ControlPorts) -
     }
     assert_eq!(list(ports, &fixture).await?.0, expected);
     fixture.finish(5, Terminal::Done).await?;
-    ports.frontier.close(lease).await?;
+    ports.frontier.close(lease, None).await?;
     assert_eq!(fixture.status().await?, CrawlState::Finished);
     assert_eq!(list(ports, &fixture).await?.0, expected);
     for number in 0..6 {

@@ -8,7 +8,7 @@ use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start};
 use trawl_common::ports::{ErrorKind, NewWork, Result, Terms};
 use trawl_common::time::UnixMs;
-use trawl_engine::Linking;
+use trawl_engine::{Linking, Past};
 
 use super::{ControlPorts, kind};
 use crate::conformance::eventually;
@@ -150,7 +150,7 @@ pub async fn a_paused_crawl_does_not_end_before_it_goes_on(ports: &ControlPorts)
     let lease = fixture.begin(1).await?;
     fixture.claim(&fixture.worker, 0).await?;
     ports.control.pause(&fixture.crawl).await?;
-    ports.frontier.close(lease).await?;
+    ports.frontier.close(lease, None).await?;
     assert!(fixture.end(&fixture.worker, 0, Terminal::Done).await?);
     let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.status, stats.discovered, stats.pending), (CrawlState::Paused, true, 0));
@@ -165,9 +165,9 @@ pub async fn a_limit_that_is_reached_in_a_pause_skips_nothing_before_its_end(
 ) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     let terms = Terms { max_pages: NonZeroU64::new(1), ..Terms::default() };
-    let lease = ports.frontier.open(&fixture.crawl, terms, "producer", LONG).await?;
+    let lease = ports.frontier.open(&fixture.crawl, terms, "producer", LONG, Past::Possible).await?;
     fixture.admit(&lease, 0..3).await?;
-    ports.frontier.close(lease).await?;
+    ports.frontier.close(lease, None).await?;
     fixture.claim(&fixture.worker, 0).await?;
     ports.control.pause(&fixture.crawl).await?;
     assert!(fixture.end(&fixture.worker, 0, Terminal::Done).await?);
@@ -219,7 +219,7 @@ pub async fn other_crawls_go_on_while_one_is_paused(ports: &ControlPorts) -> Res
 /// A crawl that is over or unknown refuses commands with `Stale`.
 pub async fn a_crawl_that_is_over_or_unknown_takes_no_commands(ports: &ControlPorts) -> Result<()> {
     let (finished, unknown) = (Fixture::new(&ports.frontier), Fixture::new(&ports.frontier));
-    ports.frontier.close(finished.open().await?).await?;
+    ports.frontier.close(finished.open().await?, None).await?;
     for crawl in [&finished.crawl, &unknown.crawl] {
         assert_eq!(kind(ports.control.pause(crawl).await), Some(ErrorKind::Stale));
         assert_eq!(kind(ports.control.resume(crawl).await), Some(ErrorKind::Stale));

@@ -60,7 +60,7 @@ pub async fn a_replayed_url_can_fail_and_be_replayed_again(ports: &ControlPorts)
         assert_eq!(ports.frontier.replay(&fixture.crawl, &fixture.crawl, &[fixture.key(0)]).await?.len(), 1);
         assert_eq!(fixture.crawl_stats().await?.counts.failed, 0);
     }
-    ports.frontier.close(lease).await?;
+    ports.frontier.close(lease, None).await?;
     assert_eq!(fixture.status().await?, CrawlState::Running);
     fixture.finish(0, Terminal::Done).await?;
     let stats = fixture.crawl_stats().await?;
@@ -138,7 +138,7 @@ pub async fn what_a_block_skipped_is_listed_replayed_and_found_by_a_later_crawl(
     assert_eq!((stats.counts.skipped, stats.reasons["skipped:blocked"], stats.pending), (1, 1, 2));
     fixture.finish(0, Terminal::Done).await?;
     fixture.finish(2, Terminal::Done).await?;
-    ports.frontier.close(lease).await?;
+    ports.frontier.close(lease, None).await?;
     assert_eq!(fixture.status().await?, CrawlState::Finished);
     let later = fixture.next_crawl();
     let lease = later.open().await?;
@@ -172,14 +172,14 @@ pub async fn a_finished_crawl_is_replayed_into_a_successor(ports: &ControlPorts)
     let lease = first.begin(2).await?;
     first.finish(0, Terminal::Done).await?;
     first.finish(1, Terminal::Failed).await?;
-    ports.frontier.close(lease).await?;
+    ports.frontier.close(lease, None).await?;
     let before = first.crawl_stats().await?;
     let second = first.next_crawl();
     let lease = second.open().await?;
     let messages = ports.frontier.replay(&first.crawl, &second.crawl, &[first.key(0), first.key(1)]).await?;
     assert_eq!(messages, [message(&first, &second, 1, Terminal::Failed)]);
     ports.frontier.confirm(&second.crawl, &[second.key(1)]).await?;
-    ports.frontier.close(lease).await?;
+    ports.frontier.close(lease, None).await?;
     let after = first.crawl_stats().await?;
     assert_eq!((after.status, after.counts, after.pending), (before.status, before.counts, 0));
     assert_eq!(ports.control.failure(&first.crawl, &first.key(1)).await?, None);
@@ -197,7 +197,7 @@ pub async fn what_expired_is_replayed_into_a_successor(ports: &ControlPorts) -> 
     let first = Fixture::new(&ports.frontier);
     let lease = first.begin(1).await?;
     first.finish(0, Terminal::Expired).await?;
-    ports.frontier.close(lease).await?;
+    ports.frontier.close(lease, None).await?;
     let second = first.next_crawl();
     let lease = second.open().await?;
     let messages = ports.frontier.replay(&first.crawl, &second.crawl, &[first.key(0)]).await?;
@@ -214,7 +214,7 @@ pub async fn nothing_is_replayed_into_a_crawl_that_is_over_or_unknown(ports: &Co
     let fixture = Fixture::new(&ports.frontier);
     let lease = fixture.begin(1).await?;
     fixture.finish(0, Terminal::Failed).await?;
-    ports.frontier.close(lease).await?;
+    ports.frontier.close(lease, None).await?;
     let before = fixture.crawl_stats().await?;
     for into in [&fixture, &fixture.next_crawl()] {
         let refused = ports.frontier.replay(&fixture.crawl, &into.crawl, &[fixture.key(0)]).await;

@@ -31,7 +31,7 @@ pub async fn a_later_crawl_of_the_spider_admits_only_what_is_new(frontier: &Arc<
     let lease = first.begin(2).await?;
     first.claim(&first.worker, 0).await?;
     first.finish(0, Terminal::Done).await?;
-    frontier.close(lease).await?;
+    frontier.close(lease, None).await?;
     let second = first.next_crawl();
     let lease = second.open().await?;
     assert_eq!(second.admit(&lease, 0..3).await?, [false, false, true]);
@@ -203,7 +203,7 @@ pub async fn a_strangers_message_of_an_unknown_crawl_is_refused(frontier: &Arc<d
 pub async fn a_message_for_a_crawl_that_is_over_is_dropped(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.begin(0).await?;
-    frontier.close(lease).await?;
+    frontier.close(lease, None).await?;
     assert_eq!(fixture.claim(&fixture.worker, 0).await?, ClaimReply::Drop);
     assert_eq!(fixture.crawl_stats().await?.counts.admitted, 0);
     Ok(())
@@ -213,7 +213,7 @@ pub async fn a_message_for_a_crawl_that_is_over_is_dropped(frontier: &Arc<dyn Re
 pub async fn a_message_of_another_crawl_of_the_spider_is_dropped(frontier: &Arc<dyn Records>) -> Result<()> {
     let first = Fixture::new(frontier);
     let lease = first.begin(1).await?;
-    frontier.close(lease).await?;
+    frontier.close(lease, None).await?;
     let second = first.next_crawl();
     second.open().await?;
     let foreign = Message::seed(first.url(0), second.crawl.clone(), Lane::Priority);

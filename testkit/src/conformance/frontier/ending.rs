@@ -76,7 +76,7 @@ pub async fn urls_of_several_crawls_end_in_one_call(frontier: &Arc<dyn Records>)
     let two = one.other_spider();
     let leases = [one.begin(1).await?, two.begin(2).await?];
     for lease in leases {
-        frontier.close(lease).await?;
+        frontier.close(lease, None).await?;
     }
     let ends =
         [two.ending(0, Terminal::Done), one.ending(0, Terminal::Failed), one.ending(7, Terminal::Done)];
@@ -98,7 +98,7 @@ pub async fn a_crawl_ends_with_its_last_url_once_discovery_has_ended(
     fixture.finish(0, Terminal::Done).await?;
     assert_eq!(fixture.status().await?, CrawlState::Running, "more may be admitted");
     fixture.admit(&lease, 1..3).await?;
-    frontier.close(lease).await?;
+    frontier.close(lease, None).await?;
     fixture.finish(1, Terminal::Skipped).await?;
     assert_eq!(fixture.status().await?, CrawlState::Running, "one is left");
     fixture.finish(2, Terminal::Failed).await?;
@@ -112,7 +112,7 @@ pub async fn a_crawl_with_no_url_left_ends_with_discovery(frontier: &Arc<dyn Rec
     let lease = fixture.begin(1).await?;
     fixture.finish(0, Terminal::Done).await?;
     assert_eq!(fixture.status().await?, CrawlState::Running);
-    frontier.close(lease).await?;
+    frontier.close(lease, None).await?;
     assert_eq!(fixture.status().await?, CrawlState::Finished);
     Ok(())
 }
@@ -122,7 +122,7 @@ pub async fn an_empty_crawl_ends_with_discovery(frontier: &Arc<dyn Records>) -> 
     let fixture = Fixture::new(frontier);
     let lease = fixture.open().await?;
     assert_eq!(fixture.status().await?, CrawlState::Running);
-    frontier.close(lease).await?;
+    frontier.close(lease, None).await?;
     let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.status, stats.counts), (CrawlState::Finished, Counts::default()));
     Ok(())
@@ -132,7 +132,7 @@ pub async fn an_empty_crawl_ends_with_discovery(frontier: &Arc<dyn Records>) -> 
 pub async fn the_clock_of_a_crawl_stops_at_its_end(frontier: &Arc<dyn Records>) -> Result<()> {
     let (running, finished) = (Fixture::new(frontier), Fixture::new(frontier));
     running.open().await?;
-    frontier.close(finished.open().await?).await?;
+    frontier.close(finished.open().await?, None).await?;
     let (first, end) = (running.crawl_stats().await?.seconds, finished.crawl_stats().await?.seconds);
     eventually(Duration::from_secs(10), async || Ok(running.crawl_stats().await?.seconds > first)).await?;
     assert!(finished.crawl_stats().await?.seconds <= end, "it took {end} s, once and for all");
@@ -153,7 +153,7 @@ pub async fn crawls_are_listed_the_newest_first(frontier: &Arc<dyn Records>) -> 
     let started = older.crawl_stats().await?.started;
     eventually(Duration::from_secs(10), async || Ok(UnixMs::now() > started.plus(Duration::from_millis(5))))
         .await?;
-    frontier.close(newer.open().await?).await?;
+    frontier.close(newer.open().await?, None).await?;
     let all = frontier.crawls().await?;
     let place = |fixture: &Fixture<'_>| all.iter().position(|stats| stats.crawl == fixture.crawl.id);
     let (at_newer, at_older) = (place(&newer).expect("listed"), place(&older).expect("listed"));

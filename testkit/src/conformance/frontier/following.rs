@@ -10,14 +10,14 @@ use trawl_common::frontier::outcome::{Skip, Terminal};
 use trawl_common::frontier::{ClaimReply, MAX_STARTS, Recrawl, Start, Taken};
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{Finish, NewWork, Result, Terms};
-use trawl_engine::{Lease, Linked, Linking, Records};
+use trawl_engine::{Lease, Linked, Linking, Past, Records};
 
 use crate::conformance::eventually;
 use crate::conformance::fixture::{Fixture, LONG, TAKE};
 
 impl Fixture<'_> {
     async fn open_with(&self, terms: Terms) -> Result<Lease> {
-        self.frontier.open(&self.crawl, terms, "producer", LONG).await
+        self.frontier.open(&self.crawl, terms, "producer", LONG, Past::Possible).await
     }
 
     /// Has a worker admit the links of a page. Returns what became of each, or `None` if the worker does not hold the
@@ -53,7 +53,7 @@ fn limit(number: u64) -> Option<NonZeroU64> {
 pub async fn what_pages_link_to_is_admitted_once(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.begin(2).await?;
-    frontier.close(lease).await?;
+    frontier.close(lease, None).await?;
     fixture.claim(&fixture.worker, 0).await?;
     fixture.claim(&fixture.other, 1).await?;
     assert_eq!(
@@ -168,7 +168,7 @@ pub async fn a_crawl_that_has_done_all_that_it_may_skips_the_rest(frontier: &Arc
     let skipped =
         Finish { why: Some(Skip::Limit.as_str()), ..Finish::new(fixture.claim_on(800), Terminal::Skipped) };
     frontier.finish(&fixture.worker, &[skipped]).await?;
-    frontier.close(lease).await?;
+    frontier.close(lease, None).await?;
     eventually(Duration::from_secs(30), async || {
         frontier.sweep(&fixture.worker).await?;
         Ok(fixture.status().await? == CrawlState::Finished)
@@ -241,7 +241,7 @@ pub async fn a_recrawl_takes_each_url_once_though_all_were_seen(frontier: &Arc<d
         first.claim(&first.worker, number).await?;
         first.finish(number, Terminal::Done).await?;
     }
-    frontier.close(lease).await?;
+    frontier.close(lease, None).await?;
     let again = first.next_crawl();
     let lease = again.open_with(Terms { recrawl: Recrawl::Always, ..Terms::default() }).await?;
     assert_eq!(again.admit(&lease, [0, 1, 0]).await?, [true, true, false]);
@@ -257,7 +257,7 @@ pub async fn a_recrawl_takes_each_url_once_though_all_were_seen(frontier: &Arc<d
         assert_eq!(again.claim(&again.worker, number).await?, TAKE);
         again.finish(number, Terminal::Done).await?;
     }
-    frontier.close(lease).await?;
+    frontier.close(lease, None).await?;
     assert_eq!(again.status().await?, CrawlState::Finished);
     let last = first.next_crawl();
     let lease = last.open().await?;
@@ -270,13 +270,13 @@ pub async fn what_a_recrawl_did_not_fetch_stays_as_it_was(frontier: &Arc<dyn Rec
     let fixture = Fixture::new(frontier);
     let lease = fixture.begin(1).await?;
     fixture.finish(0, Terminal::Done).await?;
-    frontier.close(lease).await?;
+    frontier.close(lease, None).await?;
     let again = fixture.next_crawl();
     let lease = again.open_with(Terms { recrawl: Recrawl::Changed, ..Terms::default() }).await?;
     again.admit(&lease, 0..2).await?;
     again.finish(0, Terminal::Expired).await?;
     again.finish(1, Terminal::Expired).await?;
-    frontier.close(lease).await?;
+    frontier.close(lease, None).await?;
     assert_eq!(again.status().await?, CrawlState::Finished);
     let last = fixture.next_crawl();
     let lease = last.open().await?;
@@ -330,7 +330,7 @@ pub async fn the_stats_count_by_reason_host_and_amount(frontier: &Arc<dyn Record
     assert_eq!((hosts[0].counts, hosts[0].bytes, hosts[0].pending()), (stats.counts, 2000, 1));
     assert_eq!(hosts[0].host, trawl_common::web::url::authority(fixture.url(0).as_str()));
     assert!(frontier.hosts(&fixture.crawl, 0).await?.is_empty());
-    frontier.close(lease).await?;
+    frontier.close(lease, None).await?;
     Ok(())
 }
 
@@ -350,7 +350,7 @@ pub async fn the_stats_count_what_limits_left_out(frontier: &Arc<dyn Records>) -
     let by = |limit: Limit| stats.reasons.get(&format!("left_out:{}", limit.as_str())).copied();
     assert_eq!((by(Limit::Depth), by(Limit::MaxPerHost), by(Limit::PageLinks)), (Some(42), Some(2), None));
     assert_eq!((stats.left_out, stats.reasons.len()), (44, 2));
-    frontier.close(lease).await?;
+    frontier.close(lease, None).await?;
     Ok(())
 }
 
@@ -364,6 +364,6 @@ pub async fn the_stats_count_any_number_of_missing_fields(frontier: &Arc<dyn Rec
     let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.counts.done, stats.reasons.len()), (1, FIELDS));
     assert!(stats.reasons.values().all(|&count| count == 1));
-    frontier.close(lease).await?;
+    frontier.close(lease, None).await?;
     Ok(())
 }
