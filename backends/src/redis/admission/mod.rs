@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redis::{FromRedisValue, ScriptInvocation, Value};
+use serde_json::json;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::ports::{Error, ErrorKind, NewWork, Result, SourcesRead, Terms};
@@ -17,7 +18,8 @@ use crate::redis::RedisRecords;
 use crate::redis::keys::CrawlKeys;
 use crate::redis::recovery::restore::forgotten;
 use crate::redis::script_calls::{batches, corrupt, limits, optional, over};
-use crate::redis::seen::{entry, seen_keys};
+use crate::redis::scripts::codes::closing;
+use crate::redis::seen::entry;
 
 #[async_trait]
 impl Admission for RedisRecords {
@@ -43,9 +45,8 @@ impl Admission for RedisRecords {
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<()> {
-        let keys = CrawlKeys::new(&lease.crawl);
-        let mut call = self.scripts.renew.prepare_invoke();
-        call.key(&keys.leases).arg(lease.token).arg(ttl.as_millis() as u64);
+        let mut call = self.scripts.renew.on(&CrawlKeys::new(&lease.crawl));
+        call.arg(lease.token).arg(ttl.as_millis() as u64);
         self.follow_clock().await?;
         if self.redis.run(&call).await? { Ok(()) } else { Err(stale(lease)) }
     }
@@ -55,9 +56,7 @@ impl Admission for RedisRecords {
         let keys = CrawlKeys::new(&lease.crawl);
         let mut new = Vec::with_capacity(urls.len());
         for batch in batches(urls, payload_bytes) {
-            let mut call = self.scripts.admit.prepare_invoke();
-            call.key(&keys.leases);
-            admission_keys(&mut call, &keys);
+            let mut call = self.scripts.admit.on(&keys);
             call.arg(lease.token).arg(lease.crawl.id.as_str());
             admission_args(&mut call, batch);
             let answer: Vec<bool> = self.redis.run(&call).await?;
@@ -70,9 +69,8 @@ impl Admission for RedisRecords {
     }
 
     async fn close(&self, lease: Lease, read: Option<SourcesRead>) -> Result<()> {
-        let keys = CrawlKeys::new(&lease.crawl);
-        let mut call = self.scripts.close.prepare_invoke();
-        call.key(&keys.leases).key(&keys.crawl).key(&keys.pending).arg(lease.token);
+        let mut call = self.scripts.close.on(&CrawlKeys::new(&lease.crawl));
+        call.arg(lease.token);
         call.arg(match read {
             None => "-",
             Some(SourcesRead { incomplete: true, .. }) => "unread",
@@ -82,15 +80,16 @@ impl Admission for RedisRecords {
         for (reason, number) in read.iter().flat_map(SourcesRead::reasons) {
             call.arg(reason).arg(number);
         }
-        match self.redis.run::<u8>(&call).await? {
-            0 => Err(stale(&lease)),
-            2 => {
+        match self.redis.run(&call).await? {
+            closing::STALE => Err(stale(&lease)),
+            closing::FINISHED => {
                 self.log_discovery(&lease.crawl).await?;
                 self.write_end_down(&lease.crawl, CrawlState::Finished).await;
                 Ok(())
             }
-            3 => self.log_discovery(&lease.crawl).await,
-            _ => Ok(()),
+            closing::DISCOVERED => self.log_discovery(&lease.crawl).await,
+            closing::CLOSED => Ok(()),
+            _ => Err(corrupt("close")),
         }
     }
 
@@ -111,11 +110,15 @@ impl RedisRecords {
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<(Lease, bool)>> {
-        let keys = CrawlKeys::new(crawl);
-        let mut call = self.scripts.open.prepare_invoke();
-        call.key(&keys.leases).key(&keys.crawl);
-        call.arg(token).arg(holder).arg(ttl.as_millis() as u64).arg(crawl.id.as_str());
-        limits(&mut call, terms);
+        let mut call = self.scripts.open.on(&CrawlKeys::new(crawl));
+        let ask = json!({
+            "token": token.to_string(),
+            "holder": holder,
+            "ttl": ttl.as_millis() as u64,
+            "id": crawl.id.as_str(),
+            "terms": limits(terms),
+        });
+        call.arg(ask.to_string());
         let answer: Vec<Value> = self.redis.run(&call).await?;
         let text =
             |at: usize| answer.get(at).and_then(|v| String::from_redis_value_ref(v).ok()).unwrap_or_default();
@@ -131,13 +134,6 @@ impl RedisRecords {
             _ => Err(corrupt("open")),
         }
     }
-}
-
-/// Adds the keys of a script that admits URLs.
-pub(crate) fn admission_keys(call: &mut ScriptInvocation<'_>, keys: &CrawlKeys) {
-    call.key(&keys.crawl);
-    seen_keys(call, keys);
-    call.key(&keys.pending).key(&keys.outbox).key(&keys.hosts);
 }
 
 /// Adds the URLs for a script that admits them.

@@ -16,8 +16,8 @@ impl Outbox for RedisRecords {
     async fn confirm(&self, crawl: &CrawlRef, confirmed: &[Key]) -> Result<()> {
         let keys = CrawlKeys::new(crawl);
         for batch in confirmed.chunks(BATCH) {
-            let mut call = self.scripts.confirm.prepare_invoke();
-            call.key(&keys.pending).key(&keys.outbox).arg(crawl.id.as_str());
+            let mut call = self.scripts.confirm.on(&keys);
+            call.arg(crawl.id.as_str());
             for key in batch {
                 call.arg(key.as_str());
             }
@@ -29,16 +29,14 @@ impl Outbox for RedisRecords {
     /// On a full server nothing is listed: unlisted tasks come with their messages.
     async fn list_urgent(&self, tasks: &[&Message]) -> Result<()> {
         for (crawl, places) in by_crawl(tasks, |task| &task.crawl) {
-            for places in places.chunks(BATCH) {
-                let mut call = self.scripts.list_urgent.key(CrawlKeys::new(crawl).urgent);
-                call.arg(crawl.id.as_str());
-                for &at in places {
-                    call.arg(tasks[at].work.as_str()).arg(-tasks[at].work.priority().get());
-                }
-                match self.unless_foreign::<()>(crawl, self.redis.run(&call).await).await {
-                    Err(Error { kind: ErrorKind::Full, .. }) => {}
-                    listed => drop(listed?),
-                }
+            let mut call = self.scripts.list_urgent.on(&CrawlKeys::new(crawl));
+            call.arg(crawl.id.as_str());
+            for &at in &places {
+                call.arg(tasks[at].work.as_str()).arg(-tasks[at].work.priority().get());
+            }
+            match self.unless_foreign::<()>(crawl, self.redis.run(&call).await).await {
+                Err(Error { kind: ErrorKind::Full, .. }) => {}
+                listed => drop(listed?),
             }
         }
         Ok(())

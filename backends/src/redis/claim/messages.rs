@@ -1,6 +1,5 @@
 //! The decision which received messages a worker may handle.
 
-use redis::Script;
 use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::message::Message;
 use trawl_common::metrics;
@@ -11,22 +10,10 @@ use trawl_common::time::UnixMs;
 use crate::redis::RedisRecords;
 use crate::redis::keys::CrawlKeys;
 use crate::redis::recovery::foreign;
-use crate::redis::script_calls::{BATCH, batches, by_crawl, corrupt, optional};
-use crate::redis::seen::{entry, seen_keys};
-
-/// The script's reply for a message that is to be dropped.
-const DROP: i64 = -1;
-/// Its reply for one that is to be published once more.
-const SEND_AGAIN: i64 = -2;
-/// Its reply for one that is to be snoozed: another worker holds the URL, its crawl is paused, or the message
-/// comes early.
-const PUT_ASIDE: i64 = -3;
-/// Its reply for one whose crawl has reached its limit.
-const FULL: i64 = -5;
-/// Its reply for one without a record when the store is full.
-const NO_ROOM: i64 = -6;
-/// Its reply for one whose record only newer programs can read.
-const NEWER: i64 = -7;
+use crate::redis::script_calls::{batches, by_crawl, corrupt, optional};
+use crate::redis::scripts::CrawlScript;
+use crate::redis::scripts::codes::{reply, sender};
+use crate::redis::seen::entry;
 
 /// The purpose of a claim.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,15 +42,13 @@ impl RedisRecords {
     ) -> Result<Vec<ClaimReply>> {
         let mut replies = vec![ClaimReply::Drop; messages.len()];
         for (crawl, places) in by_crawl(messages, |message| &message.crawl) {
-            for places in places.chunks(BATCH) {
-                let batch: Vec<&Message> = places.iter().map(|&at| &messages[at]).collect();
-                let reply = self.claim_batch(worker, crawl, &batch, purpose).await;
-                let reply = self.unless_foreign(crawl, reply).await?.unwrap_or_else(|| {
-                    vec![ClaimReply::Wait { until: UnixMs::now().plus(foreign::WAIT) }; batch.len()]
-                });
-                for (&at, reply) in places.iter().zip(reply) {
-                    replies[at] = reply;
-                }
+            let batch: Vec<&Message> = places.iter().map(|&at| &messages[at]).collect();
+            let reply = self.claim_batch(worker, crawl, &batch, purpose).await;
+            let reply = self.unless_foreign(crawl, reply).await?.unwrap_or_else(|| {
+                vec![ClaimReply::Wait { until: UnixMs::now().plus(foreign::WAIT) }; batch.len()]
+            });
+            for (&at, reply) in places.iter().zip(reply) {
+                replies[at] = reply;
             }
         }
         Ok(replies)
@@ -131,17 +116,13 @@ impl RedisRecords {
 
     async fn claim_by(
         &self,
-        script: &Script,
+        script: &CrawlScript,
         worker: &WorkerId,
         crawl: &CrawlRef,
         messages: &[&Message],
         (purpose, brings): (Purpose, Brings),
     ) -> Result<Vec<ClaimReply>> {
-        let keys = CrawlKeys::new(crawl);
-        let mut call = script.prepare_invoke();
-        call.key(&keys.crawl);
-        seen_keys(&mut call, &keys);
-        call.key(&keys.pending).key(&keys.hosts);
+        let mut call = script.on(&CrawlKeys::new(crawl));
         call.arg(worker.as_str()).arg(optional(crawl.is_adhoc().then_some(self.again.as_millis())));
         call.arg(u8::from(purpose == Purpose::Extend));
         call.arg(self.possession().as_millis() as u64);
@@ -173,12 +154,12 @@ impl RedisRecords {
     }
 }
 
-/// Returns the sender of a message, as a number for the script.
-fn whose(message: &Message) -> u8 {
+/// Returns the sender of a message.
+fn whose(message: &Message) -> i64 {
     match (message.is_ours, message.is_request()) {
-        (false, _) => 0,
-        (true, false) => 1,
-        (true, true) => 2,
+        (false, _) => sender::STRANGER,
+        (true, false) => sender::OUR_URL,
+        (true, true) => sender::OUR_REQUEST,
     }
 }
 
@@ -195,12 +176,12 @@ fn answers(answer: redis::Value) -> Result<Vec<RawReply>> {
 fn read((attempts, starts, instant, since): RawReply) -> Option<ClaimReply> {
     let until = || Some(UnixMs(instant.parse().ok()?));
     Some(match attempts {
-        DROP => ClaimReply::Drop,
-        SEND_AGAIN => ClaimReply::SendAgain,
-        FULL => ClaimReply::Full,
-        NO_ROOM => ClaimReply::StoreFull,
-        NEWER => ClaimReply::Newer,
-        PUT_ASIDE => ClaimReply::Wait { until: until()? },
+        reply::DROP => ClaimReply::Drop,
+        reply::SEND_AGAIN => ClaimReply::SendAgain,
+        reply::FULL => ClaimReply::Full,
+        reply::NO_ROOM => ClaimReply::StoreFull,
+        reply::NEWER => ClaimReply::Newer,
+        reply::SNOOZE => ClaimReply::Wait { until: until()? },
         attempts => {
             let deadline = if instant == "-" { None } else { Some(until()?) };
             if let Ok(since) = since.parse().map(UnixMs) {

@@ -16,8 +16,9 @@ use crate::redis::RedisRecords;
 use crate::redis::claim::messages::Purpose;
 use crate::redis::claim::urgent::Reply;
 use crate::redis::keys::CrawlKeys;
-use crate::redis::script_calls::{BATCH, by_crawl, corrupt};
-use crate::redis::seen::{entry, seen_keys};
+use crate::redis::script_calls::{by_crawl, corrupt};
+use crate::redis::scripts::codes::start;
+use crate::redis::seen::entry;
 
 #[async_trait]
 impl Claims for RedisRecords {
@@ -34,25 +35,22 @@ impl Claims for RedisRecords {
         let mut starts = vec![Start::Lost; claims.len()];
         for (crawl, places) in by_crawl(claims, |claim| &claim.crawl) {
             let keys = CrawlKeys::new(crawl);
-            for places in places.chunks(BATCH) {
-                let mut call = self.scripts.start.prepare_invoke();
-                call.key(&keys.pending).key(&keys.crawl).key(&keys.begun);
-                call.arg(worker.as_str()).arg(MAX_STARTS);
-                for &at in places {
-                    call.arg(claims[at].key.as_str());
-                }
-                let answer: Option<Vec<u8>> = self.unless_foreign(crawl, self.redis.run(&call).await).await?;
-                let Some(answer) = answer else { continue };
-                if answer.is_empty() {
-                    self.obey(crawl).await?;
-                    // They are requeued: their hosts may be blocked, and the check must not be bypassed.
-                    let claims: Vec<Claim> = places.iter().map(|&at| claims[at].clone()).collect();
-                    self.release(worker, &claims).await?;
-                    continue;
-                }
-                for (&at, reply) in places.iter().zip(one_each(answer, places.len(), "starts")?) {
-                    starts[at] = start_of(reply).ok_or_else(|| corrupt("start"))?;
-                }
+            let mut call = self.scripts.start.on(&keys);
+            call.arg(worker.as_str()).arg(MAX_STARTS);
+            for &at in &places {
+                call.arg(claims[at].key.as_str());
+            }
+            let answer: Option<Vec<i64>> = self.unless_foreign(crawl, self.redis.run(&call).await).await?;
+            let Some(answer) = answer else { continue };
+            if answer.is_empty() {
+                self.obey(crawl).await?;
+                // They are requeued: their hosts may be blocked, and the check must not be bypassed.
+                let claims: Vec<Claim> = places.iter().map(|&at| claims[at].clone()).collect();
+                self.release(worker, &claims).await?;
+                continue;
+            }
+            for (&at, reply) in places.iter().zip(one_each(answer, places.len(), "starts")?) {
+                starts[at] = start_of(reply).ok_or_else(|| corrupt("start"))?;
             }
         }
         Ok(starts)
@@ -60,8 +58,7 @@ impl Claims for RedisRecords {
 
     async fn start_task(&self, worker: &WorkerId, task: &Message) -> Result<TaskStart> {
         let keys = CrawlKeys::new(&task.crawl);
-        let mut call = self.scripts.start_task.prepare_invoke();
-        call.key(&keys.pending).key(&keys.crawl).key(&keys.begun).key(&keys.urgent);
+        let mut call = self.scripts.start_task.on(&keys);
         call.arg(worker.as_str()).arg(MAX_STARTS).arg(task.work.as_str()).arg(task.work.priority().get());
         loop {
             let reply: Result<Value> = self.redis.run(&call).await;
@@ -83,23 +80,20 @@ impl Claims for RedisRecords {
     }
 
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool> {
-        let keys = CrawlKeys::new(crawl);
-        let mut call = self.scripts.has_seen.prepare_invoke();
-        call.key(&keys.crawl);
-        seen_keys(&mut call, &keys);
+        let mut call = self.scripts.has_seen.on(&CrawlKeys::new(crawl));
         entry(&mut call, url.as_str());
         self.redis.run(&call).await
     }
 }
 
 /// Decodes the reply of scripts to a start; `None` for an unknown one.
-fn start_of(reply: u8) -> Option<Start> {
+fn start_of(reply: i64) -> Option<Start> {
     Some(match reply {
-        0 => Start::Lost,
-        1 => Start::Go,
-        2 => Start::Poison,
-        3 => Start::Full,
-        4 => Start::Awaited,
+        start::LOST => Start::Lost,
+        start::GO => Start::Go,
+        start::POISON => Start::Poison,
+        start::LIMIT => Start::Full,
+        start::AWAITED => Start::Awaited,
         _ => return None,
     })
 }

@@ -30,7 +30,7 @@ pub(super) enum Reply {
 impl Reply {
     /// Parses a reply; `None` for one that the script never gives. All urgent tasks are of the spider of `crawl`.
     pub(super) fn read(crawl: &CrawlRef, reply: &Value) -> Option<Self> {
-        if let Ok([start]) = <[u8; 1]>::from_redis_value_ref(reply) {
+        if let Ok([start]) = <[i64; 1]>::from_redis_value_ref(reply) {
             return start_of(start).map(Self::Start);
         }
         let parts = Vec::<Vec<u8>>::from_redis_value_ref(reply).ok()?;

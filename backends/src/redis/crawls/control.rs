@@ -129,8 +129,7 @@ impl Control for RedisRecords {
         let of = CrawlKeys::new(crawl);
         let mut purged = 0;
         for batch in keys.chunks(BATCH) {
-            let mut call = self.scripts.purge.prepare_invoke();
-            call.key(&of.failed).key(&of.pending);
+            let mut call = self.scripts.purge.on(&of);
             for key in batch {
                 call.arg(key.as_str());
             }

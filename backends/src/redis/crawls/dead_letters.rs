@@ -1,17 +1,17 @@
 //! Dead letters: what is no URL is kept, what failed is admitted again.
 
 use async_trait::async_trait;
+use trawl_common::frontier::Key;
 use trawl_common::frontier::dead_letter::{DeadLetter, DeadLetterEntry};
-use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{Key, Work};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{MAX_INVALID, Result};
 use trawl_engine::DeadLetters;
 
 use crate::redis::RedisRecords;
 use crate::redis::keys::CrawlKeys;
-use crate::redis::script_calls::{BATCH, by_crawl, corrupt, over};
+use crate::redis::recovery::sweep::lost_message;
+use crate::redis::script_calls::{by_crawl, corrupt, over};
 use crate::redis::seen::{entry, seen_keys};
 
 /// Maximum number of dead letters replayed in one call of a script: each may have some megabytes.
@@ -22,17 +22,15 @@ impl DeadLetters for RedisRecords {
     async fn note_invalid(&self, dead_letters: &[DeadLetter]) -> Result<()> {
         for (crawl, places) in by_crawl(dead_letters, |dead_letter| &dead_letter.crawl) {
             let keys = CrawlKeys::new(crawl);
-            for places in places.chunks(BATCH) {
-                let mut call = self.scripts.invalid.prepare_invoke();
-                call.key(&keys.crawl).key(&keys.invalid).arg(MAX_INVALID);
-                for &at in places {
-                    call.arg(&dead_letters[at].url).arg(encode(&dead_letters[at].note()));
-                }
-                let is_known = self.unless_foreign(crawl, self.redis.run(&call).await).await?;
-                if is_known == Some(false) && crawl.is_adhoc() {
-                    self.restore(crawl).await?;
-                    let _: bool = self.redis.run(&call).await?;
-                }
+            let mut call = self.scripts.invalid.on(&keys);
+            call.arg(MAX_INVALID);
+            for &at in &places {
+                call.arg(&dead_letters[at].url).arg(encode(&dead_letters[at].note()));
+            }
+            let is_known = self.unless_foreign(crawl, self.redis.run(&call).await).await?;
+            if is_known == Some(false) && crawl.is_adhoc() {
+                self.restore(crawl).await?;
+                let _: bool = self.redis.run(&call).await?;
             }
         }
         Ok(())
@@ -51,10 +49,10 @@ impl DeadLetters for RedisRecords {
             for key in batch {
                 entry(&mut call, key.as_str());
             }
-            let answer: Vec<String> = self.redis.run(&call).await?;
+            let answer: Vec<Vec<u8>> = self.redis.run(&call).await?;
             match answer.split_first() {
-                Some((taken, records)) if taken == "1" => {
-                    let replayed = records.chunks_exact(5).map(|record| replayed(into, record));
+                Some((taken, records)) if taken == b"1" => {
+                    let replayed = records.chunks_exact(7).map(|record| lost_message(into, record));
                     messages.extend(replayed.collect::<Option<Vec<_>>>().ok_or_else(|| corrupt("replay"))?);
                 }
                 _ => return Err(over(into, "over, or was never opened")),
@@ -68,18 +66,4 @@ impl DeadLetters for RedisRecords {
 pub(crate) fn encode(note: &DeadLetterEntry) -> String {
     // Names, numbers and text can always be serialised.
     serde_json::to_string(note).unwrap_or_default()
-}
-
-fn replayed(crawl: &CrawlRef, record: &[String]) -> Option<Message> {
-    let [key, lane, depth, referrer, payload] = record else { return None };
-    Some(Message {
-        depth: depth.parse().ok()?,
-        // The referrer is only a hint for people.
-        referrer: referrer.parse().ok(),
-        ..Message::new(
-            Work::stored(Key::recorded(key).ok()?, payload)?,
-            crawl.clone(),
-            lane.parse::<Lane>().ok()?,
-        )
-    })
 }

@@ -4,10 +4,12 @@
 //! be forgotten (`look.rs`). In between it searches the records of every running crawl, a thousand at a time with a
 //! rest after each. The sweep position is kept in Redis, so that another process can continue from there.
 
+use std::collections::HashMap;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use serde_json::json;
 use trawl_common::events::{CrawlEvent, HostEvent};
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::lane::Lane;
@@ -21,7 +23,7 @@ use trawl_engine::{Probe, ProbeTimes, Recovery, Sweep};
 
 use crate::redis::RedisRecords;
 use crate::redis::keys::{self, CrawlKeys};
-use crate::redis::recovery::round::Round;
+use crate::redis::recovery::round::{Round, Watermarks};
 use crate::redis::script_calls::{by_crawl, corrupt};
 
 /// Number of records that one step searches.
@@ -81,7 +83,7 @@ impl Recovery for RedisRecords {
     }
 
     async fn await_parked(&self, crawl: &CrawlRef, longest: Duration) -> Result<()> {
-        let mut call = self.scripts.wait.key(CrawlKeys::new(crawl).crawl);
+        let mut call = self.scripts.wait.on(&CrawlKeys::new(crawl));
         // A message that has left a rung and is not yet in `due_queue` is in neither.
         call.arg((longest + self.lost_after).as_millis() as u64);
         self.redis.run(&call).await
@@ -136,15 +138,21 @@ impl RedisRecords {
 
     /// Searches some records of a crawl for lost ones. Returns the cursor of the next step.
     pub(crate) async fn search(&self, crawl: &CrawlRef, round: &Round, sweep: &mut Sweep) -> Result<String> {
-        let keys = CrawlKeys::new(crawl);
-        let mut call = self.scripts.sweep.prepare_invoke();
-        call.key(&keys.pending).key(&keys.outbox).arg(crawl.id.as_str()).arg(&round.cursor).arg(STEP);
-        call.arg(self.lost_after.as_millis() as u64).arg(self.possession().as_millis() as u64);
-        for known in [round.watermarks.delivered, round.watermarks.lost_before] {
-            for line in [SourceQueue::Due, SourceQueue::Priority, SourceQueue::Bulk, SourceQueue::Task] {
-                call.arg(known[line as usize]);
-            }
-        }
+        let Watermarks { delivered, lost_before } = &round.watermarks;
+        let by_queue = |known: &[u64; SourceQueue::ALL.len()]| -> HashMap<&str, u64> {
+            SourceQueue::ALL.iter().map(|queue| (queue.as_str(), known[*queue as usize])).collect()
+        };
+        let ask = json!({
+            "id": crawl.id.as_str(),
+            "cursor": round.cursor,
+            "count": STEP,
+            "lost_after": self.lost_after.as_millis() as u64,
+            "possession": self.possession().as_millis() as u64,
+            "delivered": by_queue(delivered),
+            "lost_before": by_queue(lost_before),
+        });
+        let mut call = self.scripts.sweep.on(&CrawlKeys::new(crawl));
+        call.arg(ask.to_string());
         let answer: Vec<Vec<u8>> = self.redis.run(&call).await?;
         let Some((next, records)) = answer.split_first() else { return Err(corrupt("sweep")) };
         let mut unreadable = Vec::new();
@@ -161,10 +169,8 @@ impl RedisRecords {
     /// Clears up a crawl that is over, or that has reached its page limit. Returns the number of records handled.
     pub(crate) async fn clear_step(&self, crawl: &CrawlRef) -> Result<u64> {
         let keys = CrawlKeys::new(crawl);
-        let mut call = self.scripts.clear.prepare_invoke();
-        call.key(&keys.crawl).key(&keys.pending).key(&keys.gone).key(&keys.outbox);
-        call.key(&keys.own.plain).key(&keys.own.packed).key(&keys.begun).key(&keys.hosts);
-        call.key(&keys.failed).key(&keys.corrupt).arg(crawl.id.as_str()).arg(self.keep.failed.as_secs());
+        let mut call = self.scripts.clear.on(&keys);
+        call.arg(crawl.id.as_str()).arg(self.keep.failed.as_secs());
         let answer: Vec<String> = self.redis.run(&call).await?;
         let Some((left, gone)) = answer.split_first() else { return Err(corrupt("clear")) };
         self.forget(&keys, gone).await?;
@@ -200,7 +206,6 @@ mod tests {
     use std::collections::VecDeque;
 
     use super::*;
-    use crate::redis::recovery::round::Watermarks;
 
     fn rest(records: u64, took_ms: u64) -> u128 {
         let round = Round {

@@ -26,8 +26,7 @@ impl RedisRecords {
     /// Lets later crawls find again the URLs that a finished crawl did not fetch.
     pub(crate) async fn forget(&self, keys: &CrawlKeys, urls: &[String]) -> Result<()> {
         for batch in urls.chunks(BATCH) {
-            let mut call = self.scripts.forget.prepare_invoke();
-            call.key(&keys.gone).key(&keys.seen.plain).key(&keys.seen.packed);
+            let mut call = self.scripts.forget.on(keys);
             for url in batch {
                 entry(&mut call, url);
             }

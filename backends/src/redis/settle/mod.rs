@@ -10,11 +10,12 @@ use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Claim, ErrorKind, Finish, NewWork, Result, one_each};
 use trawl_engine::{Linked, Linking, Parking, Settlements};
 
-use crate::redis::admission::{admission_args, admission_keys, payload_bytes};
+use crate::redis::admission::{admission_args, payload_bytes};
 use crate::redis::crawls::dead_letters;
 use crate::redis::keys::{self, CrawlKeys};
-use crate::redis::script_calls::{BATCH, batches, by_crawl, corrupt};
-use crate::redis::seen::{entry, seen_keys};
+use crate::redis::script_calls::{batches, by_crawl, corrupt};
+use crate::redis::scripts::codes::{parked, taken};
+use crate::redis::seen::entry;
 use crate::redis::{RedisRecords, failed};
 
 /// How long `failures:<url>` outlives the last failure.
@@ -41,8 +42,7 @@ impl Settlements for RedisRecords {
         let keys = CrawlKeys::new(crawl);
         let mut new = Vec::with_capacity(urls.len());
         for batch in batches(urls, payload_bytes) {
-            let mut call = self.scripts.take_in.prepare_invoke();
-            admission_keys(&mut call, &keys);
+            let mut call = self.scripts.take_in.on(&keys);
             call.arg(crawl.id.as_str());
             admission_args(&mut call, batch);
             let mut answer: Vec<bool> = self.redis.run(&call).await?;
@@ -59,29 +59,22 @@ impl Settlements for RedisRecords {
         let mut held = vec![false; parkings.len()];
         for (crawl, places) in by_crawl(parkings, |parking| &parking.claim.crawl) {
             let keys = CrawlKeys::new(crawl);
-            for places in places.chunks(BATCH) {
-                let mut call = self.scripts.park.prepare_invoke();
-                call.key(&keys.pending)
-                    .key(&keys.outbox)
-                    .key(&keys.begun)
-                    .arg(worker.as_str())
-                    .arg(crawl.id.as_str());
-                for &at in places {
-                    let parking = &parkings[at];
-                    call.arg(parking.claim.key.as_str()).arg(parking.until.0).arg(u8::from(parking.failed));
-                }
-                let answer: Option<Vec<i64>> =
-                    self.unless_foreign(crawl, self.redis.run(&call).await).await?;
-                let Some(answer) = answer else { continue };
-                let mut failures = Vec::new();
-                for (&at, attempts) in places.iter().zip(one_each(answer, places.len(), "parkings")?) {
-                    held[at] = attempts >= 0;
-                    if held[at] && parkings[at].failed {
-                        failures.push((&parkings[at].claim.key, attempts));
-                    }
-                }
-                self.mirror_failures(&failures).await?;
+            let mut call = self.scripts.park.on(&keys);
+            call.arg(worker.as_str()).arg(crawl.id.as_str());
+            for &at in &places {
+                let parking = &parkings[at];
+                call.arg(parking.claim.key.as_str()).arg(parking.until.0).arg(u8::from(parking.failed));
             }
+            let answer: Option<Vec<i64>> = self.unless_foreign(crawl, self.redis.run(&call).await).await?;
+            let Some(answer) = answer else { continue };
+            let mut failures = Vec::new();
+            for (&at, attempts) in places.iter().zip(one_each(answer, places.len(), "parkings")?) {
+                held[at] = attempts != parked::NOT_HELD;
+                if held[at] && parkings[at].failed {
+                    failures.push((&parkings[at].claim.key, attempts));
+                }
+            }
+            self.mirror_failures(&failures).await?;
         }
         Ok(held)
     }
@@ -89,14 +82,12 @@ impl Settlements for RedisRecords {
     async fn release(&self, worker: &WorkerId, claims: &[Claim]) -> Result<()> {
         for (crawl, places) in by_crawl(claims, |claim| &claim.crawl) {
             let keys = CrawlKeys::new(crawl);
-            for places in places.chunks(BATCH) {
-                let mut call = self.scripts.release.prepare_invoke();
-                call.key(&keys.pending).key(&keys.begun).arg(worker.as_str());
-                for &at in places {
-                    call.arg(claims[at].key.as_str());
-                }
-                self.unless_foreign::<()>(crawl, self.redis.run(&call).await).await?;
+            let mut call = self.scripts.release.on(&keys);
+            call.arg(worker.as_str());
+            for &at in &places {
+                call.arg(claims[at].key.as_str());
             }
+            self.unless_foreign::<()>(crawl, self.redis.run(&call).await).await?;
         }
         Ok(())
     }
@@ -105,37 +96,32 @@ impl Settlements for RedisRecords {
         let mut ended = vec![false; finishes.len()];
         for (crawl, places) in by_crawl(finishes, |finish| &finish.claim.crawl) {
             let keys = CrawlKeys::new(crawl);
-            for places in places.chunks(BATCH) {
-                let mut call = self.scripts.finish.prepare_invoke();
-                call.key(&keys.crawl).key(&keys.pending).key(&keys.failed).key(&keys.outbox).key(&keys.gone);
-                seen_keys(&mut call, &keys);
-                call.key(&keys.begun).key(&keys.hosts).arg(worker.as_str()).arg(crawl.id.as_str());
-                for &at in places {
-                    let finish = &finishes[at];
-                    entry(&mut call, finish.claim.key.as_str());
-                    call.arg(finish.terminal.as_str()).arg(finish.why.unwrap_or_default()).arg(finish.bytes);
-                    call.arg(finish.note.as_ref().map(dead_letters::encode).unwrap_or_default());
-                    match &finish.landed {
-                        Some(url) => entry(&mut call, url.as_str()),
-                        None => drop(call.arg("").arg("")),
-                    }
-                    call.arg(more_of(finish));
+            let mut call = self.scripts.finish.on(&keys);
+            call.arg(worker.as_str()).arg(crawl.id.as_str());
+            for &at in &places {
+                let finish = &finishes[at];
+                entry(&mut call, finish.claim.key.as_str());
+                call.arg(finish.terminal.as_str()).arg(finish.why.unwrap_or_default()).arg(finish.bytes);
+                call.arg(finish.note.as_ref().map(dead_letters::encode).unwrap_or_default());
+                match &finish.landed {
+                    Some(url) => entry(&mut call, url.as_str()),
+                    None => drop(call.arg("").arg("")),
                 }
-                let answer: Option<Vec<bool>> =
-                    self.unless_foreign(crawl, self.redis.run(&call).await).await?;
-                let Some(mut answer) = answer else { continue };
-                if answer.pop() == Some(true) {
-                    self.write_end_down(crawl, CrawlState::Finished).await;
-                }
-                let mut failures = Vec::new();
-                for (&at, reply) in places.iter().zip(one_each(answer, places.len(), "ends")?) {
-                    ended[at] = reply;
-                    let Finish { claim, terminal, note, .. } = &finishes[at];
-                    let failed = note.as_ref().filter(|_| reply && *terminal == Terminal::Failed);
-                    failures.extend(failed.map(|note| (&claim.key, i64::from(note.cause.attempts))));
-                }
-                self.mirror_failures(&failures).await?;
+                call.arg(more_of(finish));
             }
+            let answer: Option<Vec<bool>> = self.unless_foreign(crawl, self.redis.run(&call).await).await?;
+            let Some(mut answer) = answer else { continue };
+            if answer.pop() == Some(true) {
+                self.write_end_down(crawl, CrawlState::Finished).await;
+            }
+            let mut failures = Vec::new();
+            for (&at, reply) in places.iter().zip(one_each(answer, places.len(), "ends")?) {
+                ended[at] = reply;
+                let Finish { claim, terminal, note, .. } = &finishes[at];
+                let failed = note.as_ref().filter(|_| reply && *terminal == Terminal::Failed);
+                failures.extend(failed.map(|note| (&claim.key, i64::from(note.cause.attempts))));
+            }
+            self.mirror_failures(&failures).await?;
         }
         Ok(ended)
     }
@@ -148,13 +134,12 @@ impl RedisRecords {
             return Ok(Linked::StoreFull);
         }
         let keys = CrawlKeys::new(&page.crawl);
-        let mut taken = Vec::with_capacity(links.len());
+        let mut all = Vec::with_capacity(links.len());
         for batch in batches(links, payload_bytes) {
-            let mut call = self.scripts.follow.prepare_invoke();
-            admission_keys(&mut call, &keys);
+            let mut call = self.scripts.follow.on(&keys);
             call.arg(worker.as_str()).arg(page.crawl.id.as_str()).arg(page.key.as_str());
             admission_args(&mut call, batch);
-            let answer: Vec<u8> = match self.redis.run(&call).await {
+            let answer: Vec<i64> = match self.redis.run(&call).await {
                 Err(error) if error.kind == ErrorKind::Full => return Ok(Linked::StoreFull),
                 answer => answer?,
             };
@@ -162,15 +147,15 @@ impl RedisRecords {
                 return Ok(Linked::NotHeld);
             }
             for reply in answer {
-                taken.push(match reply {
-                    0 => Taken::Seen,
-                    1 => Taken::New,
-                    2 => Taken::LeftOut,
+                all.push(match reply {
+                    taken::KNOWN => Taken::Seen,
+                    taken::NEW => Taken::New,
+                    taken::LEFT_OUT => Taken::LeftOut,
                     _ => return Err(corrupt("follow")),
                 });
             }
         }
-        Ok(Linked::Taken(taken))
+        Ok(Linked::Taken(all))
     }
 
     /// Informational only, so it is skipped if the server is full.
