@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use trawl_backends::rabbitmq::{QueueDepths, RabbitMq};
+use trawl_backends::rabbitmq::RabbitMq;
 use trawl_backends::redis::{Link, RedisCache, RedisHosts, RedisPages, RedisRecords};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
@@ -35,8 +35,7 @@ use trawl_common::settings::{self, Dedup, Encoding, Items, QueueType, Queues};
 use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_engine::{Coordinator, Delivery};
-use trawl_testkit::conformance::carrying::Carrier;
+use trawl_engine::Delivery;
 use trawl_testkit::conformance::control::ControlPorts;
 use trawl_testkit::conformance::hosts::{Frugal, HostPorts};
 use trawl_testkit::conformance::queue::Engine;
@@ -74,27 +73,6 @@ async fn engine(kind: QueueType, lost_after: Duration) -> (VirtualHost, Engine) 
     (vhost, Engine { queue, frontier, control })
 }
 
-async fn carrier() -> (VirtualHost, Carrier) {
-    let vhost = VirtualHost::new().await;
-    let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
-    let depths = QueueDepths::new(&broker).unwrap();
-    let broker = RabbitMq::connect(&broker, &Queues::default(), &Items::default()).await.unwrap();
-    let redis = link(servers::own_database().await).await;
-    let records = Arc::new(RedisRecords::new(redis.clone(), LONG, Dedup::Plain).looking_at(depths));
-    let pages = Arc::new(RedisPages::new(redis));
-    let engine = Arc::new(Coordinator::new(records.clone(), Arc::new(broker), pages.clone()));
-    let carrier = Carrier {
-        engine,
-        stats: records.clone(),
-        control: records,
-        pages,
-        health: Arc::default(),
-        claims_ahead: true,
-    };
-    (vhost, carrier)
-}
-
-trawl_testkit::carrying_conformance!(carrier);
 trawl_testkit::hosts_conformance!(hosts, frugal);
 trawl_testkit::cache_conformance!(cache);
 

@@ -15,40 +15,6 @@ use crate::conformance::fixture::{Fixture, LONG, TAKE, much_later};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// When a cancellation returns, every URL of the crawl has its terminal state, whether it was new, parked or held. A
-/// second cancellation changes nothing.
-pub async fn each_url_of_a_cancelled_crawl_has_its_terminal_state(ports: &ControlPorts) -> Result<()> {
-    let fixture = Fixture::new(&ports.frontier);
-    fixture.begin(1200).await?;
-    for number in 0..2 {
-        fixture.claim(&fixture.worker, number).await?;
-    }
-    fixture.park(&fixture.worker, 0, much_later(), true).await?;
-    fixture.finish(2, Terminal::Done).await?;
-    fixture.finish(3, Terminal::Failed).await?;
-    let expected = Counts { admitted: 1200, done: 1, failed: 1, cancelled: 1198, ..Counts::default() };
-    for _ in 0..2 {
-        ports.control.cancel(&fixture.crawl).await?;
-        let stats = fixture.crawl_stats().await?;
-        assert_eq!((stats.status, stats.counts, stats.pending), (CrawlState::Cancelled, expected, 0));
-    }
-    assert!(ports.control.failure(&fixture.crawl, &fixture.key(3)).await?.is_some(), "the list stays");
-    Ok(())
-}
-
-/// A paused crawl can be cancelled, and takes no other command afterwards.
-pub async fn a_paused_crawl_can_be_cancelled(ports: &ControlPorts) -> Result<()> {
-    let fixture = Fixture::new(&ports.frontier);
-    fixture.begin(2).await?;
-    ports.control.pause(&fixture.crawl).await?;
-    ports.control.cancel(&fixture.crawl).await?;
-    assert_eq!(kind(ports.control.resume(&fixture.crawl).await), Some(ErrorKind::Stale));
-    assert_eq!(kind(ports.control.pause(&fixture.crawl).await), Some(ErrorKind::Stale));
-    let stats = fixture.crawl_stats().await?;
-    assert_eq!((stats.status, stats.counts.cancelled), (CrawlState::Cancelled, 2));
-    Ok(())
-}
-
 /// Neither the holders of its URLs, nor a late message, nor its producer can revive a cancelled crawl.
 pub async fn nothing_revives_a_cancelled_crawl(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);

@@ -123,15 +123,6 @@ pub async fn the_holder_of_a_lease_may_open_again(frontier: &Arc<dyn Records>) -
     Ok(())
 }
 
-/// A lease is a spider's.
-pub async fn two_spiders_are_discovered_side_by_side(frontier: &Arc<dyn Records>) -> Result<()> {
-    let one = Fixture::new(frontier);
-    let two = one.other_spider();
-    let (first, second) = (one.open().await?, two.open().await?);
-    assert_eq!((right(&one, &first).await, right(&two, &second).await), (None, None));
-    Ok(())
-}
-
 /// A producer that was thought dead must stop.
 pub async fn a_lapsed_lease_is_for_the_next_and_stale_for_the_last(
     frontier: &Arc<dyn Records>,
@@ -245,32 +236,5 @@ pub async fn a_lease_given_back_is_stale(frontier: &Arc<dyn Records>) -> Result<
     assert_eq!(kind(frontier.renew(&lease, LONG).await), Some(ErrorKind::Stale));
     assert!(fixture.crawl_stats().await?.discovered);
     frontier.open(&fixture.next_crawl().crawl, Terms::default(), "successor", LONG, Past::Possible).await?;
-    Ok(())
-}
-
-/// A finished crawl stays finished.
-pub async fn a_crawl_that_is_over_is_stale_to_open(frontier: &Arc<dyn Records>) -> Result<()> {
-    let fixture = Fixture::new(frontier);
-    let lease = fixture.open().await?;
-    frontier.close(lease, None).await?;
-    assert_eq!(kind(fixture.open().await), Some(ErrorKind::Stale));
-    Ok(())
-}
-
-/// Counters go on, and the crawl does not end before discovery has ended again.
-pub async fn a_crawl_is_continued_where_it_was(frontier: &Arc<dyn Records>) -> Result<()> {
-    let fixture = Fixture::new(frontier);
-    let lease = fixture.begin(2).await?;
-    frontier.close(lease, None).await?;
-    fixture.finish(0, Terminal::Done).await?;
-    let lease = fixture.open().await?;
-    assert!(!fixture.crawl_stats().await?.discovered);
-    assert_eq!(fixture.admit(&lease, 0..3).await?, [false, false, true]);
-    fixture.finish(1, Terminal::Done).await?;
-    fixture.finish(2, Terminal::Done).await?;
-    let stats = fixture.crawl_stats().await?;
-    assert_eq!((stats.status, stats.counts.admitted, stats.counts.done), (CrawlState::Running, 3, 3));
-    frontier.close(lease, None).await?;
-    assert_eq!(fixture.status().await?, CrawlState::Finished);
     Ok(())
 }
