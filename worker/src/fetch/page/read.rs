@@ -62,6 +62,8 @@ pub(super) async fn given(
     Reading { extraction, file, requests, tasks }: Reading,
 ) -> Result<(PageOutput, Option<PageVisit>), Outcome> {
     let Job { url: own, message, spider, .. } = job;
+    let (own_tasks, elsewhere) = asked_for(&fetching.spiders, message, tasks)
+        .map_err(|failure| program_failed(fetching, job, failure))?;
     let landed = landed(job, &response);
     let Extraction { items, links, canonical, left_out, missing, unfit, kind, list, .. } = extraction;
     let missing = named(job, missing);
@@ -95,7 +97,6 @@ pub(super) async fn given(
     let page = page(job, history, items, response);
     let ids = Ids::ByPlace(name(job, own).to_owned(), page.items.len());
     let file = file.zip(like).map(|(file, like)| Box::new(FileItems::new(file, &page, like, ids)));
-    let (own_tasks, elsewhere) = asked_for(message, tasks);
     links.extend(own_tasks);
     let output = PageOutput {
         spider: Arc::clone(spider),
