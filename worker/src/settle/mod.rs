@@ -145,8 +145,8 @@ async fn settle(
         settler.tally.count(finish.terminal);
         metrics::url_ended(finish.terminal);
         metrics::items(finish.claim.crawl.spider.as_str(), &finish.items.by_kind);
-        let urls = links.iter().filter_map(|link| link.work.url());
-        urls.for_each(|url| settler.known_links.add(&finish.claim.crawl, url));
+        let pages = links.iter().filter(|link| link.work.page().is_some());
+        pages.for_each(|page| settler.known_links.add(&finish.claim.crawl, page.work.as_str()));
     }
     Ok(not_stored)
 }

@@ -80,8 +80,9 @@ impl LoadedSpider {
 
     /// Whether its sinks are those of `spider`, and take the same items.
     fn has_sinks_of(&self, spider: &Spider) -> bool {
-        let takes_same =
-            self.spider.items == spider.items && self.spider.handler.is_some() == spider.handler.is_some();
+        let takes_same = self.spider.items == spider.items
+            && self.spider.pages == spider.pages
+            && self.spider.handler.is_some() == spider.handler.is_some();
         self.spider.sinks == spider.sinks && takes_same
     }
 }

@@ -189,6 +189,8 @@ fn item(message: &Message, key: &Key) -> Item {
         item: None,
         change: None,
         final_url: None,
+        referrer: None,
+        path: None,
         fields: Fields::new(),
     }
 }
