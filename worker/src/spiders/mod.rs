@@ -24,6 +24,7 @@ use trawl_common::ports::{self, Sink, SinkFactory};
 use trawl_common::settings::{Politeness, Retry, Settings};
 use trawl_common::spider::folder::{Folder, Unusable};
 use trawl_common::spider::{Bans, FileHash, Handler, Scope, Spider, SpiderText};
+use trawl_common::text::printable;
 use trawl_extract::{Extractor, Ready};
 use trawl_handlers::{CannotRun, ProxyAccess};
 use trawl_web::{Fetcher, MemoryBudget, Threads};
@@ -68,8 +69,11 @@ struct ProgramVersion {
     shown: FileHash,
 }
 
-/// Maximum number of programs whose versions are reported.
+/// Maximum number of programs whose versions are reported, and of files that cannot be used.
 const REPORTED: usize = 200;
+
+/// Maximum length of the mistake in a file as it is reported.
+const MAX_MISTAKE_BYTES: usize = 300;
 
 impl LoadedSpider {
     /// Returns the retries of pages that its program fails at.
@@ -428,6 +432,17 @@ impl Spiders {
         let loaded = self.all_brought().chain(all.into_iter().filter_map(|known| known.loaded));
         let versions = loaded.filter_map(|loaded| Some((loaded.spider.name.clone(), loaded.version?.shown)));
         versions.take(REPORTED).collect()
+    }
+
+    /// Returns the spiders whose current file cannot be used, so that an older version of it is; only some of them if there are
+    /// many.
+    pub(crate) fn outdated(&self) -> BTreeMap<SpiderName, String> {
+        let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let outdated = all.iter().filter(|(_, known)| known.loaded.is_some());
+        let wrong = outdated.filter_map(|(name, known)| {
+            Some((name.clone(), printable(known.wrong.as_ref()?, MAX_MISTAKE_BYTES)))
+        });
+        wrong.take(REPORTED).collect()
     }
 
     fn look(&self, name: &SpiderName, before: Known) -> Known {

@@ -105,12 +105,15 @@ fn a_file_that_breaks_or_goes_leaves_the_last_version_that_worked() {
     fixture.write("max_pages = ");
     fixture.spiders.look_again();
     assert_eq!((fixture.pages(), fixture.is_wrong()), (Some(1), true));
+    let told = fixture.spiders.outdated();
+    assert!(told[&fixture.name].contains("shop.toml"), "its heartbeat says so: {told:?}");
     fs::remove_file(fixture.folder.path().join("shop.toml")).unwrap();
     fixture.spiders.look_again();
     assert_eq!((fixture.pages(), fixture.is_wrong()), (Some(1), true));
     fixture.write("max_pages = 1");
     fixture.spiders.look_again();
     assert_eq!((fixture.pages(), fixture.is_wrong()), (Some(1), false));
+    assert_eq!(fixture.spiders.outdated(), BTreeMap::new());
 }
 
 #[test]

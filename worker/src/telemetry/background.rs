@@ -124,6 +124,7 @@ impl Reporter {
             lacks: self.standstill.lacks(),
             running: self.watch.tasks(),
             programs: self.spiders.programs(),
+            outdated: self.spiders.outdated(),
         };
         self.frontier.beat(&beat).await
     }

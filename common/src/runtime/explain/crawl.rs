@@ -144,6 +144,7 @@ mod tests {
             lacks: Default::default(),
             running: Default::default(),
             programs: Default::default(),
+            outdated: Default::default(),
         }
     }
 
@@ -292,6 +293,21 @@ mod tests {
         assert!(of(CrawlState::Pending, false).contains("in the queue of jobs"));
         assert!(of(CrawlState::Running, false).contains("sources are still being read"));
         assert!(of(CrawlState::Running, true).contains("as soon as it is certain"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_is_named_with_the_workers_that_go_by_an_older_version() {
+        let outdated = |name| WorkerState {
+            outdated: [("shop".parse().unwrap(), "2 mistakes".to_owned())].into(),
+            ..worker(name, WorkerState::WELL)
+        };
+        let rest = "by an older version of the spider shop: its file cannot be used: 2 mistakes";
+        let one = super::super::outdated(&[outdated("w1"), worker("w2", WorkerState::WELL)]);
+        assert_eq!(one, [format!("the worker w1 goes {rest}")]);
+        assert_eq!(
+            super::super::outdated(&[outdated("w1"), outdated("w2")]),
+            [format!("2 workers go {rest}")]
+        );
     }
 
     #[test]

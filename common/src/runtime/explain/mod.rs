@@ -8,7 +8,7 @@ mod host;
 mod url;
 mod url_words;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::health;
@@ -106,8 +106,28 @@ impl Explainer<'_> {
         let lacking = workers.living.iter().flat_map(|worker| worker.lacks.keys());
         let lacking = lacking.collect::<BTreeSet<_>>().into_iter().filter_map(|spider| workers.lack(spider));
         let vanished = workers.vanished.iter().map(vanished);
-        Ok(workers.nobody().into_iter().chain(lacking).chain(vanished).collect())
+        let outdated = outdated(&workers.living);
+        Ok(workers.nobody().into_iter().chain(lacking).chain(vanished).chain(outdated).collect())
     }
+}
+
+/// Returns a sentence for each spider's file that cannot be used, so that workers go by an older version of it.
+pub fn outdated(living: &[WorkerState]) -> Vec<String> {
+    let mut files: BTreeMap<(&SpiderName, &str), Vec<&str>> = BTreeMap::new();
+    for WorkerState { worker, outdated, .. } in living {
+        for (spider, why) in outdated {
+            files.entry((spider, why)).or_default().push(worker.as_str());
+        }
+    }
+    let words = files.into_iter().map(|((spider, why), workers)| {
+        let number = workers.len() as u64;
+        let (who, goes) = match workers[..] {
+            [worker] => (format!("the worker {worker}"), "goes"),
+            _ => (counted(number, "worker"), "go"),
+        };
+        format!("{who} {goes} by an older version of the spider {spider}: its file cannot be used: {why}")
+    });
+    words.collect()
 }
 
 fn vanished(Vanished { worker, seen, in_flight }: &Vanished) -> String {
