@@ -20,6 +20,9 @@ use crate::stats;
 /// Maximum number of queued jobs shown among the crawls.
 const PENDING: usize = 100;
 
+/// Maximum number of sources that are named as they were not read.
+const UNREAD: usize = 5;
+
 /// Maximum number of crawls of which it is shown what is amiss.
 const TROUBLED: usize = 10;
 
@@ -109,6 +112,10 @@ impl Args {
                 stats::print_hosts(&hosts);
             }
             explain::notes(&stats).iter().for_each(|note| anstream::println!("note: {note}"));
+            if stats.incomplete {
+                let unread = explain::unread(&*backend.logs, id, UNREAD).await?;
+                unread.iter().for_each(|source| anstream::println!("note: {source}"));
+            }
             waits.iter().for_each(|waits| anstream::println!("waits: {waits}"));
         }
         Ok(vec![stats])

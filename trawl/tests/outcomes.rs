@@ -161,3 +161,14 @@ async fn a_crawl_that_yields_less_than_its_spider_expects_says_so_and_its_job_ha
     assert!(problem.contains(&format!("problem: {missing}")), "{problem}");
     ends_well(worker).await;
 }
+
+#[tokio::test]
+async fn the_source_that_could_not_be_read_is_named_where_the_crawl_is_looked_at_later() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
+    let missing = format!("{}/missing.xml", site.origin);
+    let crawl = format!("--crawl={}", fleet.name);
+    run(fleet.command(&["producer", &missing, &crawl, "-q"]), 1).await;
+    let (shown, _) = run(fleet.command(&["status", &fleet.name]), 0).await;
+    let named = format!("note: source not read to its end: {missing}: cannot be fetched: http: 404");
+    assert!(shown.contains(&named), "{shown}");
+}

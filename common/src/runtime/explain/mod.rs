@@ -5,6 +5,7 @@
 
 mod crawl;
 mod host;
+mod sources;
 mod url;
 mod url_words;
 
@@ -19,6 +20,7 @@ use crate::text::counted;
 use crate::time::UnixMs;
 
 pub use self::host::not_asked;
+pub use self::sources::{unread, write_unread};
 pub use self::url::{InCrawl, OfSpider, PageOutcome, RobotsVerdict, UrlReport};
 pub use crate::frontier::notes::{KINDS, amiss, empty, incomplete, notes, without_items};
 
