@@ -201,6 +201,6 @@ fn pace(stats: &CrawlStats, before: Option<&(Vec<CrawlStats>, Instant)>) -> f64 
             let before = shown.first().map_or(0, |stats| stats.counts.handled());
             stats.counts.handled().saturating_sub(before) as f64 / since.elapsed().as_secs_f64().max(0.001)
         }
-        _ => stats::pages_per_second(stats),
+        _ => trawl_cli::pages_per_second(stats),
     }
 }

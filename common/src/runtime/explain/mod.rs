@@ -19,10 +19,13 @@ use crate::settings::Settings;
 use crate::text::counted;
 use crate::time::UnixMs;
 
+pub use self::crawl::delays;
 pub use self::host::not_asked;
 pub use self::sources::{unread, write_unread};
 pub use self::url::{InCrawl, OfSpider, PageOutcome, RobotsVerdict, UrlReport};
-pub use crate::frontier::notes::{KINDS, amiss, empty, incomplete, notes, without_items};
+pub use crate::frontier::notes::{
+    KINDS, amiss, empty, ended_without_items, incomplete, mostly_failed, notes, without_fields,
+};
 
 /// Reads an engine's state, and describes it in words.
 #[derive(Clone, Copy)]
