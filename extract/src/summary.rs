@@ -41,7 +41,8 @@ impl Examined {
             if ready.extractor.needs_tree() { "a tree of each page" } else { "each page as a stream" }
         };
         lines.push(("reads", reads.to_owned()));
-        lines.extend(spider.sinks.iter().flatten().map(|sink| ("sends to", sends_to(sink))));
+        let sinks = spider.sinks.iter().flatten().map(sends_to);
+        lines.extend(sinks.map(|sink| ("sends to", sink.replace("{spider}", spider.name.as_str()))));
         lines.extend(spider.webhooks.iter().map(|webhook| {
             let events: Vec<&str> = webhook.events.iter().map(Pattern::as_str).collect();
             ("tells", format!("{} of {}", webhook.url, events.join(", ")))

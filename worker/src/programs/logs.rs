@@ -51,7 +51,7 @@ impl Told {
             return text.into();
         }
         let lines = before.lines().count();
-        format!("{} (after {lines} lines as before: `trawl logs --spider {spider}`)", last.trim()).into()
+        format!("{} (after {lines} lines as before: `trawl logs`)", last.trim()).into()
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
     fn a_trace_is_logged_in_full_once_for_each_spider_and_then_by_its_last_line() {
         let (told, trace) = (Told::default(), "Traceback:\n  run.py, line 3\nKeyError: 'price'\n");
         let [shop, news] = ["shop", "news"].map(|name| name.parse().unwrap());
-        let last = "KeyError: 'price' (after 2 lines as before: `trawl logs --spider shop`)";
+        let last = "KeyError: 'price' (after 2 lines as before: `trawl logs`)";
         assert_eq!([trace, last, last], [(); 3].map(|()| told.shown(&shop, trace)));
         assert_eq!(told.shown(&news, trace), trace);
         assert_eq!([(); 2].map(|()| told.shown(&shop, "one line")), ["one line"; 2]);
