@@ -64,7 +64,7 @@ impl EndFlags {
 pub struct Ended<'a> {
     /// Its stats.
     pub stats: &'a CrawlStats,
-    /// What its spider expects of it.
+    /// The expectations of its spider.
     pub expect: &'a Expect,
     /// Whether it was said what kept its sources from being read.
     pub is_told: bool,

@@ -1,4 +1,4 @@
-//! What became dead letters, and the commands that list them and send them again.
+//! Dead letters of a crawl, and the commands that list them and send them again.
 
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::names::{CrawlId, SpiderName};

@@ -1,4 +1,4 @@
-//! What keeps a crawl waiting, for a line of progress.
+//! The reason why a crawl waits, for a line of progress.
 
 use std::time::Duration;
 

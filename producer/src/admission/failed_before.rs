@@ -11,7 +11,7 @@ use trawl_common::ports::{Ports, Result};
 /// Maximum number of dead letters that are looked at, those of the newest crawls first: no more is counted.
 const MOST: usize = 10_000;
 
-/// What failed in earlier crawls of the spider, read once something is found that was seen.
+/// The URLs and tasks that failed in earlier crawls of the spider, read once something is found that was seen.
 pub(crate) struct FailedBefore<'a> {
     ports: &'a Ports,
     health: &'a Health,
