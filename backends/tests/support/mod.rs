@@ -30,7 +30,7 @@ pub(crate) async fn carrier_with(dedup: Dedup) -> (VirtualHost, Carrier) {
     let depths = QueueDepths::new(&broker).unwrap();
     let broker = RabbitMq::connect(&broker, &Queues::default(), &Items::default()).await.unwrap();
     let redis = link(servers::own_database().await).await;
-    let records = Arc::new(RedisRecords::new(redis.clone(), LONG, dedup).looking_at(depths));
+    let records = Arc::new(RedisRecords::new(redis.clone(), LONG, dedup).with_queues(depths));
     let pages = Arc::new(RedisPages::new(redis));
     let engine = Arc::new(Coordinator::new(records.clone(), Arc::new(broker), pages.clone()));
     let carrier = Carrier {

@@ -28,7 +28,7 @@ impl SpiderRequests {
     }
 
     /// Whether tasks of a spider that is not here are accepted, for other workers to run.
-    fn is_left_to_others(&self, name: &SpiderName) -> bool {
+    fn is_elsewhere(&self, name: &SpiderName) -> bool {
         let mut elsewhere = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
         elsewhere.contains(name) || (elsewhere.len() < ELSEWHERE && elsewhere.insert(name.clone()))
     }
@@ -43,7 +43,7 @@ impl Requests for SpiderRequests {
         // Checked first, so that arbitrary names do not cause a look-up.
         let is_here = self.spiders.is_for_strangers(name);
         let url = match &request.work {
-            Work::Task(_) if is_here || self.is_left_to_others(name) => return Ok(request),
+            Work::Task(_) if is_here || self.is_elsewhere(name) => return Ok(request),
             Work::Url(_) | Work::Request(_) if is_here => match request.work.page() {
                 Some(url) => url,
                 None => return Ok(request),

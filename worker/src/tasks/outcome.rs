@@ -74,7 +74,7 @@ pub(super) fn settlement(
         }
         Ran::Skipped => Settlement::of_task(claimed.clone(), Outcome::Skipped(Skip::Handler)),
         Ran::NotRun(why) => {
-            let outcome = tasks.standstill.cannot_run(health, &claimed.message, why);
+            let outcome = tasks.idle_reasons.cannot_run(health, &claimed.message, why);
             Settlement::of_task(claimed.clone(), outcome)
         }
     }

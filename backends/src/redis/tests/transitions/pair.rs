@@ -18,7 +18,7 @@ use super::rules::{Look, Rules};
 use super::*;
 use crate::redis::Packing;
 use crate::redis::keys::CrawlKeys;
-use crate::redis::recovery::round::{Round, Watermarks};
+use crate::redis::recovery::sweep_position::{SweepPosition, Watermarks};
 
 /// A crawl in Redis, and what the rules say of it.
 pub(super) struct Pair {
@@ -36,7 +36,7 @@ impl Pair {
         set_clock(&link, BEGINNING).await;
         crawl_earlier(&plain).await;
         let frontier =
-            RedisRecords::with_clock(link.clone(), SET, LOST_AFTER, setup.dedup).again_after(AGAIN);
+            RedisRecords::with_clock(link.clone(), SET, LOST_AFTER, setup.dedup).with_again(AGAIN);
         let rules = Rules::new(setup);
         let (crawl, lease) = match setup.kind {
             Kind::Adhoc => (CrawlRef::adhoc(), None),
@@ -240,7 +240,7 @@ impl Pair {
             let (delivered, lost_before) = ago[at];
             Watermark { delivered: UnixMs(now.0 - delivered), lost_before: UnixMs(now.0 - lost_before) }
         };
-        let round = Round {
+        let round = SweepPosition {
             looked: std::time::Instant::now(),
             clearing: VecDeque::new(),
             left: VecDeque::new(),
