@@ -43,7 +43,7 @@ use trawl_testkit::servers::{self, VirtualHost};
 
 use crate::support::{BRIEF, LONG, control_ports_on, link};
 
-keeps_promises!(trawl_common::settings::Dedup::Plain, 128);
+keeps_promises!(trawl_common::settings::Dedup::Plain);
 
 async fn hosts() -> ((), HostPorts) {
     let hosts = Arc::new(RedisHosts::new(link(servers::redis()).await, 100_000_000));
