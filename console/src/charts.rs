@@ -94,8 +94,21 @@ struct Sample {
 /// The previous sample of crawls, from which progress is measured.
 struct Look {
     at: Instant,
-    /// The number of done and of failed pages by crawl.
-    counts: HashMap<CrawlId, (u64, u64)>,
+    /// The progress of each crawl.
+    progress: HashMap<CrawlId, Progress>,
+}
+
+/// The number of a crawl's URLs that have ended, and of the failed ones among them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Progress {
+    handled: u64,
+    failed: u64,
+}
+
+impl Progress {
+    fn new(stats: &CrawlStats) -> Self {
+        Self { handled: stats.counts.handled(), failed: stats.counts.failed }
+    }
 }
 
 impl Samples {
@@ -127,8 +140,8 @@ impl Samples {
             self.keep(seen.of_workers(&workers).of_lanes(&lanes));
             self.note_moves(before, &crawls, now);
         }
-        let counts = |crawl: CrawlStats| (crawl.crawl, (crawl.counts.handled(), crawl.counts.failed));
-        *before = Some(Look { at: now, counts: crawls.into_iter().map(counts).collect() });
+        let progress = crawls.into_iter().map(|crawl| (crawl.crawl.clone(), Progress::new(&crawl))).collect();
+        *before = Some(Look { at: now, progress });
         Ok(())
     }
 
@@ -148,8 +161,8 @@ impl Samples {
 
     /// Notes the crawls of which a URL has ended since the sample before.
     fn note_moves(&self, before: &Look, crawls: &[CrawlStats], now: Instant) {
-        let ended = |stats: &CrawlStats| (stats.counts.handled(), stats.counts.failed);
-        let has_moved = |stats: &&CrawlStats| before.counts.get(&stats.crawl) != Some(&ended(stats));
+        let has_moved =
+            |stats: &&CrawlStats| before.progress.get(&stats.crawl) != Some(&Progress::new(stats));
         let moved = &mut self.kept().moved;
         moved.retain(|_, at| now.duration_since(*at) < LATELY);
         moved.extend(crawls.iter().filter(has_moved).map(|stats| (stats.crawl.clone(), now)));
@@ -259,17 +272,18 @@ impl Sample {
 }
 
 impl Look {
-    /// The number of pages done and failed per second since this sample. A crawl that was forgotten in between
-    /// subtracts nothing.
+    /// The number of pages that ended, and of those that failed, per second since this sample. A crawl that was forgotten
+    /// in between subtracts nothing.
     fn speed(&self, crawls: &[CrawlStats], now: Instant) -> (f64, f64) {
-        let (mut done, mut failed) = (0, 0);
+        let (mut handled, mut failed) = (0, 0);
         for crawl in crawls {
-            let (done_then, failed_then) = self.counts.get(&crawl.crawl).copied().unwrap_or_default();
-            done += crawl.counts.done.saturating_sub(done_then);
-            failed += crawl.counts.failed.saturating_sub(failed_then);
+            let (now, then) =
+                (Progress::new(crawl), self.progress.get(&crawl.crawl).copied().unwrap_or_default());
+            handled += now.handled.saturating_sub(then.handled);
+            failed += now.failed.saturating_sub(then.failed);
         }
         let seconds = now.duration_since(self.at).as_secs_f64().max(0.001);
-        (done as f64 / seconds, failed as f64 / seconds)
+        (handled as f64 / seconds, failed as f64 / seconds)
     }
 }
 
@@ -352,13 +366,27 @@ mod tests {
         stats
     }
 
+    fn look(at: Instant, crawls: &[CrawlStats]) -> Look {
+        let progress = crawls.iter().map(|stats| (stats.crawl.clone(), Progress::new(stats))).collect();
+        Look { at, progress }
+    }
+
     #[test]
     fn a_crawl_that_is_forgotten_makes_no_negative_speed() {
         let at = Instant::now();
-        let counts = [("20260101-000000-aaaaaa", 10), ("20260101-000000-bbbbbb", 900)];
-        let counts = counts.map(|(id, done)| (id.parse().unwrap(), (done, 0))).into_iter().collect();
+        let then = look(at, &[crawl("20260101-000000-aaaaaa", 10), crawl("20260101-000000-bbbbbb", 900)]);
         let now = [crawl("20260101-000000-aaaaaa", 30), crawl("20260101-000000-cccccc", 10)];
-        assert_eq!(Look { at, counts }.speed(&now, at + Duration::from_secs(5)), (6.0, 0.0));
+        assert_eq!(then.speed(&now, at + Duration::from_secs(5)), (6.0, 0.0));
+    }
+
+    #[test]
+    fn all_pages_that_end_count_as_pages_a_second() {
+        let at = Instant::now();
+        let mut stats = crawl("20260101-000000-aaaaaa", 100);
+        (stats.counts.failed, stats.counts.skipped) = (50, 20);
+        let then = look(at, std::slice::from_ref(&stats));
+        (stats.counts.done, stats.counts.failed, stats.counts.skipped) = (130, 60, 30);
+        assert_eq!(then.speed(&[stats], at + Duration::from_secs(10)), (5.0, 1.0));
     }
 
     #[test]
@@ -402,7 +430,7 @@ mod tests {
     fn a_crawl_moves_while_urls_of_it_end() {
         let (samples, at) = (Samples::default(), Instant::now());
         let id = "20260101-000000-aaaaaa";
-        let before = Look { at, counts: [(id.parse().unwrap(), (10, 0))].into() };
+        let before = look(at, &[crawl(id, 10)]);
         samples.note_moves(&before, &[crawl(id, 10)], at);
         assert!(!samples.is_moving(id));
         samples.note_moves(&before, &[crawl(id, 11)], at);

@@ -4,13 +4,14 @@
 //!
 //! 1. `claim`: takes the URLs that the engine hands out, and finds each one's spider.
 //! 2. `schedule`: waits for everything that a fetch needs: the host's `robots.txt`, a fetch permit, a slot of
-//!    the host, one of the host's address, and a permit that pages of other domains leave to it.
+//!    the host, one of the host's address, and a place among slow pages if its domain may be slow.
 //! 3. `fetch::dispatcher`: counts the start, and runs the page.
 //! 4. `fetch::page`: the page's `history`, the response cache or a fetch ([`trawl_web`]), on separate threads
 //!    (`schedule::apart`) if it may keep them busy; then `parse` calls [`trawl_extract`].
-//! 5. `store`: puts the page's yield into the sinks of its spider.
+//! 5. `store`: puts the page's items into the sinks of its spider.
 //! 6. `settle`: stores how pages ended in the history (`page_ends`), and passes their outcomes and links to
-//!    the engine, which makes these permanent.
+//!    the engine, which makes these permanent. Whether a failure is retried was decided before, where it was met
+//!    (`job::Job::failed`).
 //!
 //! Each stage has a folder, and gets what it needs at its start (`worker`, which builds, runs and stops all of them). Tasks are
 //! claimed, started and run by `tasks`, beside all that, and stored and settled as pages are.

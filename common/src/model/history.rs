@@ -1,4 +1,5 @@
-//! The entries of a history for pages.
+//! The entries for pages in the permanent history (`[history]`, [`History`](crate::ports::History)). What a spider remembers of
+//! a page between crawls is another: `page_history` in [`spider`](crate::spider).
 
 use crate::frontier::Key;
 use crate::frontier::outcome::Terminal;

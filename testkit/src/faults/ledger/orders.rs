@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Ask, Facts, Injected, Judgement, SETTLING};
-use crate::faults::fate::Fate;
+use crate::faults::fate::{Fate, HELD_BACK};
 use crate::faults::kind::Kind;
 
 impl Facts {
@@ -38,7 +38,8 @@ impl Facts {
         why == "paused" && self.asks.iter().any(is_first)
     }
 
-    /// Whether an order resets the failures of a page, so that it is fetched again after this fetch.
+    /// Whether an order makes a page be fetched again after this fetch: it resets its failures, or lets the pages of another
+    /// crawl's host take its place.
     pub(super) fn begins_anew(&self, ask: &Ask, order: &Injected) -> bool {
         let page = &self.pages[ask.page];
         let is_it = |at| (order.from..=order.to).contains(&at);
@@ -48,6 +49,10 @@ impl Facts {
             }
             // It may have been skipped between two tries, or before its redirect was followed.
             Kind::HostBlocked => matches!(page.fate, Fate::Broken | Fate::Redirect(_)),
+            // A page that the site held back may have had to give way to those of the other crawl's host.
+            Kind::OtherCancelled | Kind::OtherStuck | Kind::OtherFull => {
+                ask.answered.is_none() && order.from <= ask.asked + HELD_BACK
+            }
             _ => false,
         }
     }

@@ -241,6 +241,20 @@ fn a_dead_letter_that_is_sent_again_is_fetched_unless_redis_forgot_the_order() {
 }
 
 #[test]
+fn a_page_that_was_not_answered_may_have_given_way_to_another_crawl() {
+    let again = |answered, from| {
+        let mut facts = fair();
+        facts.asks[0].answered = answered;
+        facts.asks.push(ask(0, 2, 160));
+        facts.faults.push(fault(Kind::OtherStuck, None, from, from + 3));
+        problems(&facts).len()
+    };
+    assert_eq!(again(None, 102), 0);
+    assert_eq!(again(None, 110), 1, "the other crawl began later");
+    assert_eq!(again(Some(seconds(101)), 102), 1, "it was answered");
+}
+
+#[test]
 fn a_page_that_was_skipped_between_two_tries_has_all_its_tries_again() {
     let mut facts = fair();
     facts.asks.push(ask(3, 1, 120));
