@@ -118,7 +118,7 @@ pub enum Unready {
     #[error("[handler] run: {0}")]
     Program(#[from] CannotRun),
     /// A crawl brings a program that the files of this machine do not have.
-    #[error("its [handler] is not that of {}: a worker runs only what its own files say", .0.display())]
+    #[error("its [handler] is not that of {}, and a worker runs only what its own files say: a crawl that was opened before that was changed has to be cancelled", .0.display())]
     ForeignProgram(PathBuf),
     /// A sink cannot be opened with its settings.
     #[error(transparent)]
@@ -265,8 +265,9 @@ impl Spiders {
 
     /// Loads a spider from a text, reusing its open sinks if they are the same.
     fn load_text(&self, name: &SpiderName, text: &SpiderText) -> Result<LoadedSpider, Unready> {
+        // First: other mistakes may only follow from another file here, and no mending of that mends them.
+        self.check_program(&self.folder.reading(name, text.as_str()).spider, text)?;
         let mut loaded = self.ready(name, Some(text.as_str()))?;
-        self.check_program(&loaded.spider, text)?;
         let others = self.all_brought().chain(self.of_file(name));
         let like = others
             .filter(|other| other.spider.name == *name)
