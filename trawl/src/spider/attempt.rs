@@ -89,6 +89,7 @@ impl Args {
         let reader =
             reader.with_program(&spider, folder, &proxy).map_err(|error| Fail::usage(error.to_string()))?;
         let tried = reader.read(&spider, &scope, &Arc::new(extractor), &landed, response).await;
+        reader.end().await;
         let tried = tried.map_err(|untried| Fail::run(format!("{url}: {untried}")))?;
         if self.json {
             show::print_json(&url, &tried)

@@ -477,7 +477,7 @@ impl Spiders {
         let fetcher = Fetcher::from_spider(&spider, &self.settings.fetch)?.within(self.memory.clone());
         let apart = fetcher.on(&self.threads)?;
         let proxy = (self.proxy)(&spider, &apart)?;
-        let program = Running::new(&spider, self.folder.program_folder(name), proxy)?;
+        let program = Running::new(&spider, self.folder.program_folder(name), proxy, false)?;
         Ok(LoadedSpider {
             scope,
             bans,
