@@ -420,6 +420,7 @@ mod vanishing {
             lacks: Default::default(),
             running: Default::default(),
             programs: Default::default(),
+            behind: Default::default(),
         }
     }
 

@@ -62,6 +62,11 @@ impl Running {
         self.reader().and_then(Stream::trouble)
     }
 
+    /// Returns the number of pages and tasks that wait for it because it is the limit.
+    pub(crate) fn behind(&self) -> Option<usize> {
+        self.reader().and_then(Stream::behind)
+    }
+
     /// Runs a task.
     pub(crate) async fn task(&self, task: TaskView) -> Ended {
         match self {

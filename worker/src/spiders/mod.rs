@@ -397,11 +397,26 @@ impl Spiders {
 
     /// Returns the versions of the programs of spiders that are in use here; only some of them if there are many.
     pub(crate) fn programs(&self) -> BTreeMap<SpiderName, FileHash> {
+        let versions =
+            self.all().filter_map(|loaded| Some((loaded.spider.name.clone(), loaded.version?.shown)));
+        versions.take(REPORTED).collect()
+    }
+
+    /// Returns the spiders whose programs are the limit, with the number of pages and tasks that wait for them; only
+    /// some of them if there are many.
+    pub(crate) fn behind(&self) -> BTreeMap<SpiderName, u64> {
+        let behind = self.all().filter_map(|loaded| {
+            let waiting = loaded.program.as_ref()?.behind()?;
+            Some((loaded.spider.name.clone(), waiting as u64))
+        });
+        behind.take(REPORTED).collect()
+    }
+
+    /// Returns all loaded spiders.
+    fn all(&self) -> impl Iterator<Item = Arc<LoadedSpider>> {
         let all: Vec<_> =
             self.known.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
-        let loaded = self.all_brought().chain(all.into_iter().filter_map(|known| known.loaded));
-        let versions = loaded.filter_map(|loaded| Some((loaded.spider.name.clone(), loaded.version?.shown)));
-        versions.take(REPORTED).collect()
+        self.all_brought().chain(all.into_iter().filter_map(|known| known.loaded))
     }
 
     fn look(&self, name: &SpiderName, before: Known) -> Known {

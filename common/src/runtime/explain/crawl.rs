@@ -69,6 +69,7 @@ impl Facts<'_> {
             if all.is_empty() {
                 all.extend(self.put_aside());
             }
+            all.extend(self.workers.behind(&self.stats.spider));
             all.extend(self.workers.troubles(&self.stats.spider, is_said));
         }
         all
@@ -139,6 +140,7 @@ mod tests {
             lacks: Default::default(),
             running: Default::default(),
             programs: Default::default(),
+            behind: Default::default(),
         }
     }
 
@@ -289,6 +291,18 @@ mod tests {
             facts.workers.living.push(worker("w2", WorkerState::WELL));
         });
         assert_eq!(explained, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_program_that_is_the_limit_is_named_with_what_helps() {
+        let found = words(&stats(500), |facts| {
+            facts.workers = workers(vec![worker("w1", WorkerState::WELL), worker("w2", WorkerState::WELL)]);
+            facts.workers.living[0].behind = [("default".parse().unwrap(), 200)].into();
+            facts.workers.living[1].behind =
+                [("default".parse().unwrap(), 39), ("shop".parse().unwrap(), 50)].into();
+        });
+        let expected = "239 pages or tasks wait for the spider's program, which is the limit: set `concurrency` under [handler], or start more workers";
+        assert_eq!(found, [expected]);
     }
 
     #[test]

@@ -88,6 +88,17 @@ impl Workers {
         ))
     }
 
+    /// Reports that the program of a spider is the limit.
+    fn behind(&self, spider: &SpiderName) -> Option<String> {
+        let waiting: u64 = self.living.iter().filter_map(|worker| worker.behind.get(spider)).sum();
+        (waiting > 0).then(|| {
+            format!(
+                "{waiting} pages or tasks wait for the spider's program, which is the limit: set `concurrency` under [handler], or start \
+                 more workers"
+            )
+        })
+    }
+
     /// Reports that a worker is gone without having signed off.
     fn vanished(&self, Vanished { worker, seen, in_flight }: &Vanished, now: UnixMs) -> String {
         let held = match in_flight {
