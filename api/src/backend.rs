@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use trawl_common::crawl_end::left_of;
 use trawl_common::explain::Explainer;
 use trawl_common::names::CrawlId;
 use trawl_common::ports::{
@@ -43,6 +44,8 @@ pub struct Backend {
     pub items: Option<Arc<dyn Items>>,
     /// The fleet's log.
     pub logs: Arc<dyn Logs>,
+    /// The tasks that have ended lately.
+    pub ended_tasks: Arc<dyn Logs>,
     /// Hosts.
     pub hosts: Arc<dyn HostControl>,
     /// Admits URLs and replays dead letters.
@@ -73,10 +76,13 @@ impl Backend {
         // The job first: its crawl ends before it does.
         let job = self.jobs.job(id).await?;
         let stats = self.stats.crawl_stats(id).await?;
-        Ok(match job {
-            Some(job) => Some(Known::of_job(&job, stats)),
-            None => stats.map(Known::of_no_job),
-        })
+        let known = match (job, stats) {
+            (Some(job), stats) => Known::of_job(&job, stats),
+            (None, Some(stats)) => Known::of_no_job(stats),
+            (None, None) => return Ok(None),
+        };
+        let left = left_of(&*self.stats, &known.stats).await?;
+        Ok(Some(known.with(left)))
     }
 }
 

@@ -13,8 +13,8 @@ use utoipa::{Modify, OpenApi};
 use crate::Api;
 use crate::problem::Body as ProblemBody;
 use crate::routes::{
-    crawls, dead_letters, events, hosts, items, lanes, logs, meta, metrics, new_crawl, projects, schedules,
-    spiders, tasks, trial, url, urls, workers,
+    crawls, dead_letters, ended_tasks, events, hosts, items, lanes, logs, meta, metrics, new_crawl, projects,
+    schedules, spiders, tasks, trial, url, urls, workers,
 };
 
 /// Lists handlers. Each is served at the path and with the method of its own `utoipa::path`.
@@ -59,6 +59,7 @@ handlers![
     url::get_url,
     tasks::submit_tasks,
     tasks::list_tasks,
+    ended_tasks::list_ended_tasks,
     tasks::get_task,
     tasks::cancel_tasks,
     events::follow_crawl,

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
+use trawl_common::crawl_end::left_in;
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::jobs::{Job, JobStatus};
 use trawl_common::names::CrawlId;
@@ -39,6 +40,8 @@ impl Backend {
         let crawls = self.stats.crawls().await?.into_iter();
         let mut stats: BTreeMap<CrawlId, CrawlStats> =
             crawls.map(|stats| (stats.crawl.clone(), stats)).collect();
+        let adhoc = stats.iter().filter(|(_, stats)| stats.crawl_ref().is_adhoc());
+        let adhoc: BTreeMap<_, _> = adhoc.map(|(id, stats)| (id.clone(), stats.clone())).collect();
         let place_of = |stats: &CrawlStats| (stats.started.0, stats.crawl.to_string());
         let mut crawls: Vec<_> = stats.values().map(|stats| (place_of(stats), stats.crawl.clone())).collect();
         crawls.retain(|(at, _)| place.crawl.as_ref().is_none_or(|behind| at < behind));
@@ -74,7 +77,8 @@ impl Backend {
                 if found.len() == most {
                     return Ok((found, Some(place)));
                 }
-                found.push(known);
+                let left = left_in(&adhoc, &known.stats);
+                found.push(known.with(left));
             }
             place = behind;
         }

@@ -51,6 +51,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         named => named.to_vec(),
     };
     let logs = Arc::new(RedisLogs::new(store.clone(), &settings.log));
+    let ended_tasks = Arc::new(RedisLogs::of_ended_tasks(store.clone(), &settings.log));
     let pages = Arc::new(RedisPages::new(store));
     let history = match &settings.history.postgres {
         Some(url) => Some(Arc::new(PostgresHistory::new(url)?) as Arc<dyn History>),
@@ -69,6 +70,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         pages,
         sink_factory: Arc::new(Sinks::of_fleet(worker.clone(), sinks, queue, &settings.fetch)),
         logs,
+        ended_tasks,
         history,
     })
 }

@@ -210,7 +210,7 @@ fn crawl(stats: &CrawlStats, now: UnixMs) -> Value {
 
 /// Returns the row of a log entry. Equal entries of one call at the same time become separate rows.
 fn log(place: usize, entry: &LogEntry) -> Value {
-    let LogEntry { time, level, worker, spider, crawl, host, key, class, message } = entry;
+    let LogEntry { time, level, worker, spider, crawl, host, key, class, message, ended: _ } = entry;
     let mut row = json!({
         "time": time.to_string(),
         "level": level,

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use trawl_backends::rabbitmq::RabbitMq;
+use trawl_backends::rabbitmq::{QueueDepths, RabbitMq};
 use trawl_backends::redis::{self, Link, RedisCache, RedisHosts, RedisJobs, RedisPages, RedisRecords};
 use trawl_common::ports::{Cache, Error, ErrorKind, Jobs, Pages};
 use trawl_common::settings::{self, Dedup, Encoding, Items, Queues, Redis, ServerUrl};
-use trawl_engine::Records;
+use trawl_engine::{Coordinator, Records};
 use trawl_testkit::cluster;
+use trawl_testkit::conformance::carrying::Carrier;
 use trawl_testkit::conformance::control::ControlPorts;
 use trawl_testkit::conformance::hosts::{Frugal, HostPorts};
 use trawl_testkit::conformance::queue::Engine;
@@ -59,6 +60,36 @@ async fn brief_control_ports() -> (Own, ControlPorts) {
     (emptied().await, control_ports_on(&cluster::redis(), BRIEF).await)
 }
 
+/// Returns an engine on both clusters.
+async fn carrier_with(redis: &Redis) -> ((VirtualHost, Own), Carrier) {
+    let own = emptied().await;
+    let vhost = VirtualHost::new().await;
+    let broker = settings::RabbitMq {
+        url: vhost.url.clone(),
+        nodes: cluster::rabbitmq_nodes(),
+        ..settings::RabbitMq::default()
+    };
+    let depths = QueueDepths::new(&broker).unwrap();
+    let broker = RabbitMq::connect(&broker, &Queues::default(), &Items::default()).await.unwrap();
+    let link = redis::connect(redis).await.unwrap();
+    let records = Arc::new(RedisRecords::new(link.clone(), LONG, redis.dedup).looking_at(depths));
+    let pages = Arc::new(RedisPages::new(link));
+    let engine = Arc::new(Coordinator::new(records.clone(), Arc::new(broker), pages.clone()));
+    let carrier = Carrier {
+        engine,
+        stats: records.clone(),
+        control: records,
+        pages,
+        health: Arc::default(),
+        claims_ahead: true,
+    };
+    ((vhost, own), carrier)
+}
+
+async fn carrier() -> ((VirtualHost, Own), Carrier) {
+    carrier_with(&cluster::redis()).await
+}
+
 async fn hosts() -> (Shared, HostPorts) {
     let hosts = Arc::new(RedisHosts::new(link().await, 100_000_000));
     (STORE.read().await, HostPorts { hosts: hosts.clone(), control: hosts })
@@ -83,6 +114,7 @@ async fn jobs() -> (Own, Arc<dyn Jobs>) {
 }
 
 trawl_testkit::jobs_conformance!(jobs);
+trawl_testkit::carrying_conformance!(carrier);
 trawl_testkit::frontier_conformance!(frontier, brief_frontier);
 trawl_testkit::control_conformance!(control_ports, brief_control_ports);
 trawl_testkit::hosts_conformance!(hosts, frugal);
@@ -94,6 +126,10 @@ mod packed {
 
     fn redis() -> Redis {
         Redis { dedup: Dedup::Packed, ..cluster::redis() }
+    }
+
+    async fn carrier() -> ((VirtualHost, Own), Carrier) {
+        carrier_with(&redis()).await
     }
 
     async fn frontier() -> (Shared, Arc<dyn Records>) {
@@ -112,6 +148,7 @@ mod packed {
         (emptied().await, control_ports_on(&redis(), BRIEF).await)
     }
 
+    trawl_testkit::carrying_conformance!(carrier);
     trawl_testkit::frontier_conformance!(frontier, brief_frontier);
     trawl_testkit::control_conformance!(control_ports, brief_control_ports);
 }

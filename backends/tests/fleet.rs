@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use trawl_backends::rabbitmq::{QueueDepths, RabbitMq};
+use trawl_backends::rabbitmq::RabbitMq;
 use trawl_backends::redis::{Link, RedisCache, RedisHosts, RedisPages, RedisRecords};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
@@ -35,8 +35,7 @@ use trawl_common::settings::{self, Dedup, Encoding, Items, QueueType, Queues};
 use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_engine::{Coordinator, Delivery};
-use trawl_testkit::conformance::carrying::Carrier;
+use trawl_engine::Delivery;
 use trawl_testkit::conformance::control::ControlPorts;
 use trawl_testkit::conformance::hosts::{Frugal, HostPorts};
 use trawl_testkit::conformance::queue::Engine;
@@ -74,27 +73,6 @@ async fn engine(kind: QueueType, lost_after: Duration) -> (VirtualHost, Engine) 
     (vhost, Engine { queue, frontier, control })
 }
 
-async fn carrier() -> (VirtualHost, Carrier) {
-    let vhost = VirtualHost::new().await;
-    let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
-    let depths = QueueDepths::new(&broker).unwrap();
-    let broker = RabbitMq::connect(&broker, &Queues::default(), &Items::default()).await.unwrap();
-    let redis = link(servers::own_database().await).await;
-    let records = Arc::new(RedisRecords::new(redis.clone(), LONG, Dedup::Plain).looking_at(depths));
-    let pages = Arc::new(RedisPages::new(redis));
-    let engine = Arc::new(Coordinator::new(records.clone(), Arc::new(broker), pages.clone()));
-    let carrier = Carrier {
-        engine,
-        stats: records.clone(),
-        control: records,
-        pages,
-        health: Arc::default(),
-        claims_ahead: true,
-    };
-    (vhost, carrier)
-}
-
-trawl_testkit::carrying_conformance!(carrier);
 trawl_testkit::hosts_conformance!(hosts, frugal);
 trawl_testkit::cache_conformance!(cache);
 
@@ -239,7 +217,7 @@ mod requests {
     use trawl_common::names::CrawlRef;
     use trawl_common::ports::{Claim, Finish};
     use trawl_common::web::url::CanonicalUrl;
-    use trawl_engine::Records;
+    use trawl_engine::{Claims, Settlements};
 
     use super::*;
 
@@ -314,7 +292,7 @@ mod records {
     use trawl_common::ports::{Claim, NewWork, Terms};
     use trawl_common::time::UnixMs;
     use trawl_common::web::url::CanonicalUrl;
-    use trawl_engine::{Parking, Records};
+    use trawl_engine::{Admission, Claims, Parking, Past, Settlements};
 
     use super::*;
 
@@ -325,7 +303,7 @@ mod records {
         let link = link(servers::own_database().await).await;
         let frontier = RedisRecords::new(link.clone(), LONG, Dedup::Plain);
         let crawl = CrawlRef { id: "c".parse().unwrap(), spider: SpiderName::default() };
-        let lease = frontier.open(&crawl, Terms::default(), "producer", LONG).await.unwrap();
+        let lease = frontier.open(&crawl, Terms::default(), "producer", LONG, Past::Possible).await.unwrap();
         let url = CanonicalUrl::parse("http://site.example/0").unwrap();
         let url = NewWork { deadline: Some(UnixMs::now().plus(LONG)), ..NewWork::seed(url, Lane::Bulk) };
         frontier.admit(&lease, std::slice::from_ref(&url)).await.unwrap();
@@ -405,7 +383,7 @@ mod records {
 mod vanishing {
     use trawl_common::names::WorkerId;
     use trawl_common::ports::{Heartbeat, Stats};
-    use trawl_engine::Records;
+    use trawl_engine::Heartbeats;
 
     use super::*;
 

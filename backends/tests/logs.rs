@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use trawl_backends::embedded::Embedded;
 use trawl_backends::redis::{self, Link, RedisLogs};
-use trawl_common::logs::{LogEntry, LogLevel};
+use trawl_common::logs::{LogEntry, LogLevel, TaskEnd};
 use trawl_common::ports::{ErrorKind, LogPlace, Logs};
 use trawl_common::settings::Redis;
 use trawl_testkit::conformance::logs::settings;
@@ -28,6 +28,25 @@ fn entry(text: &str) -> LogEntry {
 async fn texts(logs: &Arc<dyn Logs>, place: LogPlace) -> Vec<String> {
     let lines = logs.after(place, 100).await.unwrap().lines;
     lines.iter().map(|line| line.entry.message.to_string()).collect()
+}
+
+/// Writes to both, and reads each.
+async fn they_are_apart(logs: &Arc<dyn Logs>, ended: &Arc<dyn Logs>) {
+    logs.append(&[entry("one")]).await.unwrap();
+    let end = TaskEnd {
+        outcome: "done".to_owned(),
+        took_ms: Some(1_500),
+        attempts: 1,
+        items: 2,
+        recipe: "r".to_owned(),
+        recipe_bytes: 1,
+    };
+    let task = LogEntry { ended: Some(end), ..entry("two") };
+    ended.append(std::slice::from_ref(&task)).await.unwrap();
+    assert_eq!(texts(logs, LogPlace::BEGIN).await, ["one"]);
+    let lines = ended.before(LogPlace::END, 10).await.unwrap().lines;
+    assert_eq!(lines.into_iter().map(|line| line.entry).collect::<Vec<_>>(), [task]);
+    assert!(ended.after(LogPlace(u64::MAX - 1, 0), 10).await.unwrap().lines.len() == 1, "it was begun anew");
 }
 
 mod fleet {
@@ -83,6 +102,13 @@ mod fleet {
     }
 
     #[tokio::test]
+    async fn ended_tasks_are_in_a_list_of_their_own() {
+        let (link, logs) = redis().await;
+        let ended: Arc<dyn Logs> = Arc::new(RedisLogs::of_ended_tasks(link, &settings()));
+        they_are_apart(&logs, &ended).await;
+    }
+
+    #[tokio::test]
     async fn a_log_that_keeps_nothing_writes_nothing() {
         let (mut link, _) = redis().await;
         let mut none = settings();
@@ -102,6 +128,12 @@ mod embedded {
     }
 
     trawl_testkit::logs_conformance!(log);
+
+    #[tokio::test]
+    async fn ended_tasks_are_in_a_list_of_their_own() {
+        let store = Embedded::in_memory().unwrap().with_log(&settings());
+        they_are_apart(&store.logs(), &store.ended_tasks()).await;
+    }
 
     #[tokio::test]
     async fn the_log_outlives_its_process_and_is_read_beside_another() {

@@ -20,7 +20,7 @@ use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::ports::{Claim, Control, Finish, NewWork, Terms};
 use trawl_common::settings::Dedup;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_engine::{Lease, Records};
+use trawl_engine::{Admission, Claims, Lease, Past, Recovery, Settlements};
 use trawl_testkit::servers;
 
 use crate::support::{LONG, link};
@@ -67,7 +67,7 @@ impl Store {
 }
 
 async fn open(frontier: &RedisRecords, id: &str) -> Lease {
-    frontier.open(&crawl(id), Terms::default(), "producer", LONG).await.unwrap()
+    frontier.open(&crawl(id), Terms::default(), "producer", LONG, Past::Possible).await.unwrap()
 }
 
 async fn admit(frontier: &RedisRecords, lease: &Lease, pages: Range<usize>) -> Vec<bool> {
@@ -168,12 +168,12 @@ async fn the_set_of_a_recrawl_goes_with_it() {
     let store = Store::new().await;
     let frontier = store.frontier(Dedup::Packed);
     let terms = Terms { recrawl: Recrawl::Always, ..Terms::default() };
-    let lease = frontier.open(&crawl("again"), terms, "producer", LONG).await.unwrap();
+    let lease = frontier.open(&crawl("again"), terms, "producer", LONG, Past::Possible).await.unwrap();
     admit(&frontier, &lease, 0..1_000).await;
     finish(&frontier, &lease.crawl, 0..1_000).await;
     let own = "{crawled_urls}:seen:again:p*";
     assert!(store.ask::<Vec<String>>(&["KEYS", own]).await.len() > 2);
-    frontier.close(lease).await.unwrap();
+    frontier.close(lease, None).await.unwrap();
     frontier.sweep(&"worker".parse().unwrap()).await.unwrap();
     assert_eq!(store.ask::<Vec<String>>(&["KEYS", own]).await, [""; 0]);
     assert_eq!(store.packed().await.0, 1_000);

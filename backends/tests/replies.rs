@@ -26,7 +26,10 @@ use trawl_common::settings::{Redis, ServerUrl};
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_engine::{Lease, Linking, Parking, Probe, Records, TaskStart};
+use trawl_engine::{
+    Admission, Claims, DeadLetters, Lease, Linking, Outbox, Parking, Past, Probe, Recovery, Settlements,
+    TaskStart,
+};
 use trawl_testkit::faults::replies::ReplyLoser;
 use trawl_testkit::servers;
 
@@ -110,7 +113,7 @@ impl Fleet {
 
     async fn discover(&mut self) -> Lease {
         let terms = Terms { max_per_host: std::num::NonZeroU64::new(9), ..Terms::default() };
-        let lease = again(|| self.redis.open(&self.crawl, terms, "producer", LONG)).await;
+        let lease = again(|| self.redis.open(&self.crawl, terms, "producer", LONG, Past::Possible)).await;
         let urls: Vec<NewWork> = SEEDS.map(|number| NewWork::new(work(number), Lane::Bulk)).collect();
         let new = again(|| self.redis.admit(&lease, &urls)).await;
         let new = urls.iter().zip(new).filter(|(_, new)| *new).map(|(url, _)| url.message(&self.crawl));
@@ -268,13 +271,13 @@ async fn count_swept(redis: RedisRecords) -> usize {
     while ![REPLAYED, TASK_REPLAYED].iter().all(|number| fleet.done.contains(number)) {
         fleet.round().await;
     }
-    again(|| fleet.redis.close(lease.clone())).await;
+    again(|| fleet.redis.close(lease.clone(), None)).await;
     while fleet.crawl_stats("c").await.status != CrawlState::Finished {
         fleet.round().await;
     }
 
     let other = crawl("other");
-    let lease = again(|| fleet.redis.open(&other, Terms::default(), "producer", LONG)).await;
+    let lease = again(|| fleet.redis.open(&other, Terms::default(), "producer", LONG, Past::Possible)).await;
     let urls = [20, 21].map(|number| NewWork::new(work(number), Lane::Bulk));
     again(|| fleet.redis.admit(&lease, &urls)).await;
     again(|| fleet.redis.renew(&lease, Duration::ZERO)).await;
@@ -350,7 +353,8 @@ async fn a_crawl_is_exact_whichever_answer_is_lost() {
 /// the order in which they started.
 async fn tasks_are_done_once(redis: RedisRecords) -> Vec<usize> {
     let mut fleet = Fleet::new(redis);
-    let lease = again(|| fleet.redis.open(&fleet.crawl, Terms::default(), "producer", LONG)).await;
+    let lease =
+        again(|| fleet.redis.open(&fleet.crawl, Terms::default(), "producer", LONG, Past::Possible)).await;
     let task = |(recipe, priority): (&str, f64)| {
         let priority = priority.try_into().unwrap();
         let new = NewTask { priority, ..NewTask::from_recipe(recipe.parse().unwrap()) };
@@ -362,7 +366,7 @@ async fn tasks_are_done_once(redis: RedisRecords) -> Vec<usize> {
     let urgent = [&messages[3]];
     again(|| fleet.redis.list_urgent(&urgent)).await;
     fleet.send(messages).await;
-    again(|| fleet.redis.close(lease.clone())).await;
+    again(|| fleet.redis.close(lease.clone(), None)).await;
     let (mut held, mut begun) = (VecDeque::new(), Vec::new());
     while fleet.crawl_stats("c").await.status != CrawlState::Finished {
         let Some(message) = held.pop_front() else {

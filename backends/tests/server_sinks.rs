@@ -23,6 +23,8 @@ fn page(crawl: &CrawlRef, path: &str, kind: Option<&str>, fields: &[Value]) -> P
         item: kind.map(str::to_owned),
         change: None,
         final_url: None,
+        referrer: None,
+        path: None,
         fields: fields.as_object().cloned().unwrap_or_else(Map::new),
     };
     let items = fields.iter().enumerate().map(item).collect();
@@ -179,6 +181,7 @@ mod postgres {
         let rule = |(kind, fields): &(Option<&str>, &[(&str, Kind)])| ItemRule {
             name: kind.map(str::to_owned),
             each: None,
+            page: None,
             fields: fields.iter().map(field).collect(),
         };
         Spider {

@@ -18,7 +18,7 @@ pub mod trace;
 pub use arguments::ArgumentFlags;
 pub use crawl::CrawlArg;
 pub use crawl_flags::{DedupFlags, EndFlags};
-pub use ending::{await_end, await_handed};
+pub use ending::await_end;
 pub use fail::{Fail, Outcome};
 pub use json::print_json;
 pub use progress::Progress;

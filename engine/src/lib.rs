@@ -35,4 +35,7 @@ mod upkeep;
 
 pub use broker::{Broker, Consumer, Content, Delivery, Newer, Parked, Receipt, Unproven};
 pub use coordinator::Coordinator;
-pub use records::{Lease, Linked, Linking, Parking, Probe, ProbeTimes, Records, Sweep, TaskStart, Urgent};
+pub use records::{
+    Admission, Claims, DeadLetters, Heartbeats, Lease, Linked, Linking, Outbox, Parking, Past, Probe,
+    ProbeTimes, Records, Recovery, Settlements, Sweep, TaskStart, Urgent,
+};

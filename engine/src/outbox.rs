@@ -11,7 +11,7 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::Result;
 
 use crate::broker::{Broker, Parked};
-use crate::records::Records;
+use crate::records::Outbox;
 
 /// The number of tries for a step.
 #[derive(Clone, Copy)]
@@ -38,7 +38,7 @@ impl Tries<'_> {
 
 /// Publishes the messages of URLs and tasks that were just admitted, and confirms them.
 pub(crate) async fn send(
-    records: &dyn Records,
+    records: &dyn Outbox,
     broker: &dyn Broker,
     messages: Vec<Message>,
     tries: Tries<'_>,
@@ -53,7 +53,7 @@ pub(crate) async fn send(
 
 /// Lists the urgent tasks among requeued messages. This comes before they are confirmed: if the process dies
 /// in between, they are sent once more, and listed then.
-pub(crate) async fn list_urgent(records: &dyn Records, messages: &[Message], tries: Tries<'_>) -> Result<()> {
+pub(crate) async fn list_urgent(records: &dyn Outbox, messages: &[Message], tries: Tries<'_>) -> Result<()> {
     let is_urgent = |message: &&Message| message.lane == Lane::Task && message.work.priority().is_urgent();
     let urgent: Vec<&Message> = messages.iter().filter(is_urgent).collect();
     match urgent[..] {
@@ -64,7 +64,7 @@ pub(crate) async fn list_urgent(records: &dyn Records, messages: &[Message], tri
 
 /// Stores the messages of parked URLs, and confirms them.
 pub(crate) async fn park(
-    records: &dyn Records,
+    records: &dyn Outbox,
     broker: &dyn Broker,
     parked: Vec<Parked>,
     health: &Health,
@@ -78,7 +78,7 @@ pub(crate) async fn park(
 }
 
 /// Removes the messages from the outbox. A record that is still new counts as queued from now on.
-pub(crate) async fn confirm(records: &dyn Records, messages: Vec<Message>, tries: Tries<'_>) -> Result<()> {
+pub(crate) async fn confirm(records: &dyn Outbox, messages: Vec<Message>, tries: Tries<'_>) -> Result<()> {
     let mut all: BTreeMap<CrawlRef, Vec<Key>> = BTreeMap::new();
     for message in messages {
         let key = message.key();

@@ -17,7 +17,7 @@ use trawl_common::trace::Admission;
 
 use crate::broker::Broker;
 use crate::outbox::{self, Tries};
-use crate::records::{Lease, Records};
+use crate::records::{Lease, Past, Records};
 
 /// A discovery lease, renewed until it is closed or dropped. A lost lease is taken again if possible: the store may
 /// have forgotten it, or this process may have been stopped for longer than it lasts.
@@ -47,12 +47,8 @@ impl LeasedSession {
     ) -> Result<Self> {
         let process = WorkerId::of_this_machine();
         let holder = reads.map_or_else(|| process.to_string(), |sources| format!("{process} {sources:016x}"));
-        let opening = || async {
-            match is_new {
-                true => records.begin(&crawl, terms, &holder, ttl).await,
-                false => records.open(&crawl, terms, &holder, ttl).await,
-            }
-        };
+        let past = if is_new { Past::None } else { Past::Possible };
+        let opening = || records.open(&crawl, terms, &holder, ttl, past);
         let lease = RwLock::new(health.retry("opening the crawl", opening).await?);
         // Before any URL is admitted, because workers need the text once they claim one.
         if let Some(text) = &text {
@@ -102,7 +98,7 @@ impl Session for LeasedSession {
     async fn close_read(self: Box<Self>, read: Option<SourcesRead>) -> Result<()> {
         self.renewal.abort();
         let Held { records, .. } = &*self.held;
-        let closing = |lease| async move { records.close_read(lease, read).await };
+        let closing = |lease| async move { records.close(lease, read).await };
         self.held.under_lease("ending discovery", closing).await
     }
 
@@ -143,7 +139,8 @@ impl Held {
         let _guard = self.retaking.lock().await;
         if self.current() == *lost {
             tracing::warn!(%error, "lost the lease; taking it again");
-            let opening = || self.records.reopen(lost, &self.holder, self.ttl);
+            let Lease { crawl, terms, .. } = lost;
+            let opening = || self.records.open(crawl, *terms, &self.holder, self.ttl, Past::Certain);
             let taken = self.health.retry("opening the crawl again", opening).await?;
             *self.lease.write().unwrap_or_else(PoisonError::into_inner) = taken;
         }

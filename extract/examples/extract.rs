@@ -20,7 +20,7 @@ use trawl_extract::Extractor;
 fn main() -> Result<(), Box<dyn Error>> {
     let fields = std::env::args().skip(1).map(|argument| field(&argument)).collect::<Result<_, _>>()?;
     let nothing = Spider::without_file(SpiderName::default(), &settings::Items::default());
-    let spider = Spider { items: vec![ItemRule { name: None, each: None, fields }], ..nothing };
+    let spider = Spider { items: vec![ItemRule { name: None, each: None, fields, page: None }], ..nothing };
     let extractor = Extractor::new(&spider).map_err(|mistakes| format!("{mistakes:?}"))?;
     let url = "https://example.com/".parse()?;
     let mut out = stdout().lock();

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use scraper::{ElementRef, Html};
 use serde_json::Value;
+use trawl_common::frontier::Request;
 use trawl_common::frontier::outcome::{Class, Failure};
-use trawl_common::spider::PageField;
+use trawl_common::spider::{Carried, PageField};
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -22,6 +23,10 @@ use crate::values::main_text;
 /// A response and everything parsed from it.
 pub(crate) struct Context<'a> {
     pub(crate) response: &'a Response,
+    /// The values that the pages that led here passed on, and the way to it.
+    pub(crate) came: Option<&'a Carried>,
+    /// The request that led to it; `None` for a plain URL.
+    pub(crate) request: Option<&'a Request>,
     /// The URL the response came from, after redirects.
     pub(crate) url: &'a CanonicalUrl,
     /// The base of the page's links.

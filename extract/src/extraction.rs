@@ -1,6 +1,9 @@
 //! The result of reading a page: items, links to follow, and missing fields.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
+use trawl_common::request::NewRequest;
 use trawl_common::spider::Required;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -20,6 +23,25 @@ pub struct Extraction {
     pub missing: Vec<Missing>,
     /// The fields with a value that is not kept as it was found, each once.
     pub unfit: Vec<Unfit>,
+    /// The number of the kind of page that it is; `None` if it is of none.
+    pub kind: Option<usize>,
+    /// The first condition that it does not meet, of each kind before that one.
+    pub unmet: Vec<Unmet>,
+    /// The state of the list that it is a page of.
+    pub list: Option<ListState>,
+}
+
+/// A condition of a kind of page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unmet {
+    /// One of its patterns matches the URL.
+    Url,
+    /// The response has one of its media types.
+    ContentType,
+    /// One of its kinds or rules led to the page.
+    From,
+    /// Its selector finds something.
+    Selector,
 }
 
 /// A value that a field does not keep as it was found.
@@ -53,6 +75,8 @@ pub struct Link {
     pub written: Option<CanonicalUrl>,
     /// Whether `next` found it: its target has the same depth as the page.
     pub is_next: bool,
+    /// The request for it; `None` for a plain GET.
+    pub request: Option<Box<NewRequest>>,
 }
 
 /// One item.
@@ -64,4 +88,37 @@ pub struct Extracted {
     pub number: usize,
     /// Its fields.
     pub fields: Map<String, Value>,
+}
+
+/// The state of a list after one of its pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListState {
+    /// Number of its pages so far, this one included.
+    pub pages: u64,
+    /// The reason why it ends here; `None` if it goes on.
+    pub end: Option<ListEnd>,
+}
+
+/// The reason why a list ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListEnd {
+    /// A page has no entries.
+    Empty,
+    /// A page has what the page before it has.
+    Repeated,
+    /// A page names no next page.
+    NoNext,
+    /// The list has as many pages as it may have.
+    Limit,
+}
+
+impl fmt::Display for ListEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => "the page is empty",
+            Self::Repeated => "the page repeats the one before it",
+            Self::NoNext => "the page names no next page",
+            Self::Limit => "it has as many pages as `most` allows",
+        })
+    }
 }

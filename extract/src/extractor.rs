@@ -5,11 +5,12 @@ use std::sync::atomic::AtomicBool;
 use encoding_rs::UTF_8;
 use scraper::Html;
 use serde_json::Value;
+use trawl_common::frontier::Request;
 use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::mistake::Mistake;
 use trawl_common::politeness::robots::RobotsName;
 use trawl_common::settings::Urls;
-use trawl_common::spider::Spider;
+use trawl_common::spider::{Carried, Spider};
 use trawl_common::web::response::Response;
 use trawl_common::web::sniff::{MediaKind, is_html, is_json};
 use trawl_common::web::url::CanonicalUrl;
@@ -21,6 +22,7 @@ use crate::document::stream::{Page, Reader};
 use crate::document::{charset, json, json_ld, tree};
 use crate::extraction::Extraction;
 use crate::items;
+use crate::pages;
 use crate::plan::planner::Planner;
 use crate::plan::{Format, Plan};
 
@@ -30,6 +32,17 @@ pub struct Extractor {
     plan: Plan,
     reader: Reader,
     urls: Urls,
+}
+
+/// A parsed document.
+#[derive(Clone, Copy)]
+pub(crate) struct Parsed<'a> {
+    /// The result of the streaming pass; empty for JSON.
+    pub(crate) page: &'a Page,
+    /// The tree, if a field needs one.
+    pub(crate) tree: Option<&'a Html>,
+    /// The document, if it is JSON.
+    pub(crate) json: Option<&'a Value>,
 }
 
 impl Extractor {
@@ -77,6 +90,17 @@ impl Extractor {
         response: &Response,
         given_up: &AtomicBool,
     ) -> Result<Extraction, Failure> {
+        self.extract_from(url, response, None, given_up)
+    }
+
+    /// Like [`Extractor::extract`], for the answer to a request, whose data is what other pages pass on.
+    pub fn extract_from(
+        &self,
+        url: &CanonicalUrl,
+        response: &Response,
+        request: Option<&Request>,
+        given_up: &AtomicBool,
+    ) -> Result<Extraction, Failure> {
         let mut page = Page::default();
         let mut tree = None;
         let mut json = None;
@@ -95,7 +119,8 @@ impl Extractor {
             page = Page { encoding: Some(encoding), ..self.reader.read(&html)? };
             tree = self.plan.needs_tree.then(|| tree::build(&html, given_up)).transpose()?;
         }
-        self.look(url, response, &page, tree.as_ref(), json.as_ref(), given_up)
+        let parsed = Parsed { page: &page, tree: tree.as_ref(), json: json.as_ref() };
+        self.look(url, response, request, parsed, given_up)
     }
 
     fn format(&self, response: &Response) -> Option<Format> {
@@ -110,14 +135,16 @@ impl Extractor {
         &self,
         url: &CanonicalUrl,
         response: &Response,
-        page: &Page,
-        tree: Option<&Html>,
-        json: Option<&Value>,
+        request: Option<&Request>,
+        Parsed { page, tree, json }: Parsed<'_>,
         given_up: &AtomicBool,
     ) -> Result<Extraction, Failure> {
         let url = response.redirected_to.as_ref().unwrap_or(url);
+        let came = request.and_then(|request| request.new.data.as_ref()).map(Carried::from_data);
         let context = Context {
             response,
+            came: came.as_ref(),
+            request,
             url,
             base: &Base::new(page.base.as_deref(), url, &self.urls, page.encoding.unwrap_or(UTF_8)),
             page,
@@ -130,14 +157,26 @@ impl Extractor {
         };
         let mut extraction = Extraction::default();
         let mut is_item = true;
+        let kind = pages::kind(&self.plan.pages, &context, &mut extraction);
         if let Some(follow) = &self.plan.follow {
             let leave = follow.leave(&context, &self.reader.wanted.robots_name);
             is_item = leave.index;
             extraction.canonical = follow.elsewhere(&context);
-            (extraction.links, extraction.left_out) = follow.links(&context, leave);
+            match kind {
+                None => {
+                    (extraction.links, extraction.left_out) = follow.links(&context, leave);
+                    if self.plan.tracks {
+                        pages::pass_on(context.came, &mut extraction.links);
+                    }
+                }
+                Some(kind) => self.plan.links_of(kind, follow, &context, leave, &mut extraction)?,
+            }
         }
         if is_item {
             items::add_items(&self.plan.rules, &context, &mut extraction)?;
+        }
+        if let Some(paginate) = self.plan.paginate.iter().find(|one| one.is_for(extraction.kind)) {
+            paginate.add_next(&context, &mut extraction)?;
         }
         Ok(extraction)
     }

@@ -172,6 +172,10 @@ impl Source {
                 let tables = element.into_iter().flat_map(|scope| query.elements(scope));
                 Box::new(tables.flat_map(table::rows).map(owned))
             }
+            Self::Carried(name) => {
+                let value = context.came.and_then(|came| came.values.get(name));
+                Box::new(value.into_iter().flat_map(move |value| parts(value, splits)).map(borrowed))
+            }
             Self::Page(field) => Box::new(context.own(*field).into_iter()),
             Self::Each(..) => Box::new(std::iter::empty()),
         })

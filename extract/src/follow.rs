@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
+use regex::RegexSet;
 use scraper::{ElementRef, Html};
 use trawl_common::web::field::is_token;
 use trawl_common::web::url::CanonicalUrl;
 
-use crate::context::Context;
+use crate::context::{Context, Within};
 use crate::document::base::Base;
 use crate::document::found::Found;
 use crate::document::stream::{self, is_nofollow};
@@ -52,50 +53,50 @@ impl Follow {
 
     /// Returns the links to follow, each once: the targets of a refresh, `next`, then the others. Also returns the
     /// number of links beyond the limit.
-    pub(crate) fn links(&self, context: &Context<'_>, leave: Leave) -> (Vec<Link>, u64) {
+    pub(crate) fn links<'a>(&'a self, context: &'a Context<'a>, leave: Leave) -> (Vec<Link>, u64) {
         let mut found = FoundLinks::new(context.base);
+        self.add_refresh(context, &mut found);
+        if leave.follow {
+            self.add_links(context, &mut found);
+        }
+        (found.links, found.left_out)
+    }
+
+    /// Adds the targets of a refresh.
+    pub(crate) fn add_refresh(&self, context: &Context<'_>, found: &mut FoundLinks<'_>) {
         if self.refresh {
             let refreshes =
                 context.response.headers.all("refresh").chain(context.page.meta.refresh.as_deref());
             refreshes.filter_map(refresh_target).for_each(|link| found.add(link, false));
         }
-        if leave.follow {
-            self.next.iter().for_each(|next| self.add_next(next, context, &mut found));
-            match (&self.area, context.tree) {
-                _ if !self.links => {}
-                (Some(area), Some(tree)) => self.add_area(area, tree, context, &mut found),
-                _ => {
-                    let links = context.page.links.iter();
-                    let followed = links.filter(|link| !(self.nofollow && link.nofollow));
-                    followed.for_each(|stream::Link { href, .. }| found.add(href, false));
-                }
-            }
-        }
-        (found.links, found.left_out)
     }
 
-    fn add_next(&self, next: &Next, context: &Context<'_>, found: &mut FoundLinks<'_>) {
-        match next {
-            Next::Streamed(number) => {
-                // The streaming pass does not read JSON.
-                context.page.found.get(*number).into_iter().flatten().for_each(|link| found.add(link, true));
-            }
-            Next::Tree(query) => {
-                for raw in context.tree.into_iter().flat_map(|tree| query.raws(tree.root_element())) {
-                    match raw {
-                        Found::Text(link) if !context.is_given_up() => found.add(&link, true),
-                        _ => return,
-                    }
-                }
-            }
-            Next::Json(path) => {
-                let values = context.json.into_iter().flat_map(|json| path.find(json));
-                values.filter_map(|value| value.as_str()).for_each(|link| found.add(link, true));
-            }
+    /// Adds the matches of `next`, and the page's links.
+    pub(crate) fn add_links<'a>(&'a self, context: &'a Context<'a>, found: &mut FoundLinks<'_>) {
+        for next in &self.next {
+            next.each_url(context, Within::All, |link| found.add(link, true));
+        }
+        match (&self.area, context.tree) {
+            _ if !self.links => {}
+            (Some(area), Some(tree)) => self.add_area(area, tree, context, found),
+            _ => self.add_all(context, found),
         }
     }
 
-    fn add_area(&self, area: &Query, tree: &Html, context: &Context<'_>, found: &mut FoundLinks<'_>) {
+    /// Adds all links of the page.
+    pub(crate) fn add_all(&self, context: &Context<'_>, found: &mut FoundLinks<'_>) {
+        let links = context.page.links.iter();
+        let followed = links.filter(|link| !(self.nofollow && link.nofollow));
+        followed.for_each(|stream::Link { href, .. }| found.add(href, false));
+    }
+
+    pub(crate) fn add_area(
+        &self,
+        area: &Query,
+        tree: &Html,
+        context: &Context<'_>,
+        found: &mut FoundLinks<'_>,
+    ) {
         let mut covered = None;
         for area in area.elements(tree.root_element()) {
             if context.is_given_up() {
@@ -106,42 +107,87 @@ impl Follow {
                 continue;
             }
             covered = Some(area.id());
-            let own = self.link.matches(&area).then_some(area);
-            let is_followed =
-                |link: &ElementRef<'_>| !(self.nofollow && link.attr("rel").is_some_and(is_nofollow));
-            for link in own.into_iter().chain(area.select(&self.link)).filter(is_followed) {
-                found.add(link.attr("href").unwrap_or_default(), false);
+            self.add_within(area, found);
+        }
+    }
+
+    /// Adds the links in an element, which may be one itself.
+    pub(crate) fn add_within(&self, element: ElementRef<'_>, found: &mut FoundLinks<'_>) {
+        let own = self.link.matches(&element).then_some(element);
+        let is_followed =
+            |link: &ElementRef<'_>| !(self.nofollow && link.attr("rel").is_some_and(is_nofollow));
+        for link in own.into_iter().chain(element.select(&self.link)).filter(is_followed) {
+            found.add(link.attr("href").unwrap_or_default(), false);
+        }
+    }
+}
+
+impl Next {
+    /// Calls `take` with each URL, as it is written.
+    pub(crate) fn each_url<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        within: Within<'a>,
+        mut take: impl FnMut(&str),
+    ) {
+        match self {
+            Self::Streamed(number) => {
+                // The streaming pass does not read JSON.
+                context.page.found.get(*number).into_iter().flatten().for_each(|link| take(link));
+            }
+            Self::Tree(query) => {
+                for raw in context.element(within).into_iter().flat_map(|scope| query.raws(scope)) {
+                    match raw {
+                        Found::Text(link) if !context.is_given_up() => take(&link),
+                        _ => return,
+                    }
+                }
+            }
+            Self::Json(path) => {
+                let values = context.value(within).into_iter().flat_map(|json| path.find(json));
+                values.filter_map(|value| value.as_str()).for_each(take);
             }
         }
     }
 }
 
 /// The links found so far.
-struct FoundLinks<'a> {
+pub(crate) struct FoundLinks<'a> {
     base: &'a Base<'a>,
-    links: Vec<Link>,
+    pub(crate) links: Vec<Link>,
     seen: HashSet<CanonicalUrl>,
     bytes_left: usize,
-    left_out: u64,
+    pub(crate) left_out: u64,
+    /// The patterns that a link must match, and must not match.
+    pub(crate) patterns: Option<(&'a RegexSet, &'a RegexSet)>,
 }
 
 impl<'a> FoundLinks<'a> {
-    fn new(base: &'a Base<'a>) -> Self {
-        Self { base, links: Vec::new(), seen: HashSet::new(), bytes_left: MAX_LINKS, left_out: 0 }
+    pub(crate) fn new(base: &'a Base<'a>) -> Self {
+        let (links, seen, left_out) = Default::default();
+        Self { base, links, seen, bytes_left: MAX_LINKS, left_out, patterns: None }
+    }
+
+    /// Whether the patterns want a URL.
+    fn wants(&self, url: &CanonicalUrl) -> bool {
+        self.patterns.is_none_or(|(include, exclude)| {
+            let is_included = include.is_empty() || include.is_match(url.as_str());
+            is_included && !exclude.is_match(url.as_str())
+        })
     }
 
     fn is_full(&self) -> bool {
         self.links.len() >= MOST || self.bytes_left == 0
     }
 
-    fn add(&mut self, link: &str, is_next: bool) {
+    pub(crate) fn add(&mut self, link: &str, is_next: bool) {
         if self.is_full() {
             // Not examined: there may be a million of them.
             self.left_out += 1;
             return;
         }
         let Some((url, written)) = self.base.written_link(link) else { return };
-        if self.seen.contains(&url) {
+        if self.seen.contains(&url) || !self.wants(&url) {
             return;
         }
         match self.bytes_left.checked_sub(url.as_str().len()) {
@@ -158,7 +204,7 @@ impl<'a> FoundLinks<'a> {
 
     fn push(&mut self, url: CanonicalUrl, written: Option<CanonicalUrl>, is_next: bool) {
         self.seen.insert(url.clone());
-        self.links.push(Link { url, written, is_next });
+        self.links.push(Link { url, written, is_next, request: None });
     }
 }
 

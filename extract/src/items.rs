@@ -29,7 +29,9 @@ pub(crate) fn add_items<'a>(
 ) -> Result<(), Failure> {
     let format = if context.json.is_some() { Format::Json } else { Format::Html };
     let mut page = Budget::new(MAX_PAGE);
-    for rule in rules.iter().filter(|rule| rule.is_for(format)) {
+    let kind = extraction.kind;
+    let is_of_kind = |rule: &&Rule| rule.page.is_none() || rule.page == kind;
+    for rule in rules.iter().filter(|rule| rule.is_for(format)).filter(is_of_kind) {
         let shares = Shares::new(&rule.fields);
         let matches: Box<dyn Iterator<Item = Within<'a>> + 'a> = match &rule.each {
             None => Box::new(std::iter::once(Within::All)),
@@ -56,6 +58,11 @@ pub(crate) fn add_items<'a>(
                 if !page.take(used) {
                     let complaint = format_args!("items of more than {MAX_PAGE} bytes together");
                     return Err(Failure::new(Class::Parse, complaint));
+                }
+            }
+            for (name, value) in context.came.iter().flat_map(|came| &came.values) {
+                if !fields.contains_key(name) {
+                    fields.insert(name.clone(), value.clone());
                 }
             }
             extraction.items.push(Extracted { rule: rule.name.clone(), number, fields });

@@ -14,11 +14,15 @@ mod extraction;
 mod extractor;
 mod field;
 mod follow;
+mod form;
 mod items;
 mod limits;
+mod list;
+mod pages;
 mod plan;
 mod ready;
 mod summary;
+mod summary_of_pages;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -26,9 +30,9 @@ mod tried;
 mod values;
 
 pub use self::examined::{Examined, Robots};
-pub use self::extraction::{Extracted, Extraction, Link, Missing, Unfit};
+pub use self::extraction::{Extracted, Extraction, Link, ListEnd, ListState, Missing, Unfit, Unmet};
 pub use self::extractor::Extractor;
 pub use self::limits::{MAX_PAGE_TEXT, MAX_TEXT};
 pub use self::ready::Ready;
 pub use self::text::text;
-pub use self::tried::{Attempt, NotTried, RobotsOutcome, Tried, Untried};
+pub use self::tried::{Attempt, JudgedKind, JudgedLink, NotTried, RobotsOutcome, Tried, Untried};

@@ -11,7 +11,7 @@ use trawl_common::spider::{
 use trawl_common::text::{counted, printable};
 use trawl_common::time::UnixMs;
 
-use crate::Examined;
+use crate::{Examined, summary_of_pages};
 
 /// Number of schedule instants that are named.
 const INSTANTS: usize = 3;
@@ -36,6 +36,7 @@ impl Examined {
         let reads = if spider.page_handler().is_some() {
             "each page by its program"
         } else {
+            lines.extend(spider.pages.iter().map(|kind| ("page", summary_of_pages::page(kind))));
             lines.extend(spider.items.iter().map(|rule| ("items", items(rule))));
             if ready.extractor.needs_tree() { "a tree of each page" } else { "each page as a stream" }
         };
@@ -67,7 +68,10 @@ impl Examined {
                     (as \"changed\") or `dedup` (as \"crawl\"), unless its sources name new URLs each time";
         let done = "schedule: its first crawl alone does the `tasks` of [start], which later ones have seen: set `dedup` (as \"crawl\")";
         let has_tasks = !spider.start.tasks.is_empty();
-        let warnings = [(finds_little, seen), (finds_little && has_tasks, done)];
+        let is_compared =
+            spider.tracks() && !matches!(spider.dedup, None | Some(DedupScope::Spider | DedupScope::Crawl));
+        let fetched = "page: with `carry` or `from` each crawl fetches its pages whole: `dedup` by age and `recrawl` hold for none of them";
+        let warnings = [(finds_little, seen), (finds_little && has_tasks, done), (is_compared, fetched)];
         warnings.into_iter().filter(|(holds, _)| *holds).map(|(_, warning)| warning.to_owned()).collect()
     }
 
@@ -118,6 +122,7 @@ fn starts(spider: &Spider) -> String {
     let lists = [
         (start.urls.len(), "URL"),
         (start.requests.len(), "request"),
+        (start.csv.len(), "CSV file"),
         (start.tasks.len(), "task"),
         (start.sitemaps.len(), "sitemap"),
         (start.robots.len(), "robots.txt"),

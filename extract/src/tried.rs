@@ -6,13 +6,14 @@ use std::time::Duration;
 use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::outcome::{Failure, Skip};
 use trawl_common::ports::Error;
-use trawl_common::spider::{LinkVerdict, Scope, Spider};
+use trawl_common::request::NewRequest;
+use trawl_common::spider::{LinkVerdict, PageKind, PageMatch, Scope, Spider};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 
-use crate::{Extraction, Link};
+use crate::{Extraction, Link, Unmet};
 
 /// A page and the result of a spider on it.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,8 +22,30 @@ pub struct Tried {
     pub response: Response,
     /// The extracted items and the missing fields. The links are in `links`.
     pub extraction: Extraction,
-    /// The page's links, each with the spider's decision for a link found on the start page.
-    pub links: Vec<(CanonicalUrl, LinkVerdict)>,
+    /// The page's links.
+    pub links: Vec<JudgedLink>,
+    /// The spider's kinds of pages, in order.
+    pub kinds: Vec<JudgedKind>,
+}
+
+/// A link, with the spider's decision for one found on the start page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JudgedLink {
+    /// The target.
+    pub url: CanonicalUrl,
+    /// The decision.
+    pub verdict: LinkVerdict,
+    /// The request for it; `None` for a plain GET.
+    pub request: Option<Box<NewRequest>>,
+}
+
+/// A kind of page, with the reason why the page is not read as one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JudgedKind {
+    /// Its name.
+    pub name: String,
+    /// The reason; `None` for the kind that the page is of.
+    pub why_not: Option<String>,
 }
 
 /// The reason why there is no result for a page.
@@ -86,15 +109,36 @@ impl Tried {
         extraction: Extraction,
     ) -> Self {
         let mut extraction = extraction;
-        let verdict = |Link { url, is_next, .. }: Link| {
+        let verdict = |Link { url, is_next, request, .. }: Link| {
             let verdict = match scope.verdict(landed, &url, u16::from(!is_next)) {
                 LinkVerdict::Follow if !spider.urls.takes(&url) => LinkVerdict::Beyond(Limit::UrlLength),
                 verdict => verdict,
             };
-            (url, verdict)
+            JudgedLink { url, verdict, request }
         };
         let links = std::mem::take(&mut extraction.links).into_iter().map(verdict).collect();
-        Self { response, extraction, links }
+        let kinds = spider.pages.iter().enumerate();
+        let kinds = kinds.map(|(number, kind)| JudgedKind::new(number, kind, &extraction)).collect();
+        Self { response, extraction, links, kinds }
+    }
+}
+
+impl JudgedKind {
+    fn new(number: usize, kind: &PageKind, extraction: &Extraction) -> Self {
+        let PageMatch { content_type, selector, from, .. } = &kind.when;
+        let from: Vec<&str> = from.iter().map(|from| from.value.as_str()).collect();
+        let why_not = match extraction.unmet.get(number) {
+            None if extraction.kind == Some(number) => None,
+            None => Some("an earlier kind matches".to_owned()),
+            Some(Unmet::Url) => Some("no pattern of `url` matches its URL".to_owned()),
+            Some(Unmet::ContentType) => Some(format!("its type is not {}", content_type.join(" or "))),
+            Some(Unmet::From) => Some(format!("no page or rule of {} led to it", from.join(" or "))),
+            Some(Unmet::Selector) => {
+                let selector = selector.as_ref().map(|selector| selector.value.as_str());
+                Some(format!("`{}` finds nothing", selector.unwrap_or_default()))
+            }
+        };
+        Self { name: kind.name.value.clone(), why_not }
     }
 }
 

@@ -90,6 +90,7 @@ fn every_kind() -> Spider {
         name: Some(name.to_owned()),
         each: each.map(sited),
         fields,
+        page: None,
     };
     let follow =
         Follow { next: vec![sited("a::attr(rel)"), sited("$..next")], canonical: true, ..Follow::default() };

@@ -11,7 +11,7 @@ use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
 use trawl_cli::{
     ArgumentFlags, CrawlArg, DedupFlags, EndFlags, Fail, Global, Outcome, Progress as ProgressLine, Signals,
-    SpiderArg, await_end, await_handed, count, counted, metrics, print_json, trace,
+    SpiderArg, await_end, count, counted, metrics, print_json, trace,
 };
 use trawl_common::exit::Exit;
 use trawl_common::frontier::DedupScope;
@@ -341,7 +341,7 @@ async fn draw(line: ProgressLine, progress: Arc<Progress>) {
     }
 }
 
-/// Waits for the end of the crawl, and returns its stats; `None` if a signal came first.
+/// Waits for the end of the crawl and of the work that it handed on, and returns its stats; `None` if a signal came first.
 async fn ended(
     stats: &dyn Stats,
     crawl: &CrawlRef,
@@ -350,19 +350,8 @@ async fn ended(
 ) -> Result<Option<CrawlStats>, Fail> {
     tokio::select! {
         () = signals.stop().cancelled() => Ok(None),
-        ended = end_with_handed(stats, crawl, line) => ended.map(Some),
+        ended = await_end(stats, &crawl.id, line) => ended.map(Some),
     }
-}
-
-/// Waits for the end of the crawl, and of what it handed to other spiders.
-async fn end_with_handed(
-    stats: &dyn Stats,
-    crawl: &CrawlRef,
-    line: &ProgressLine,
-) -> Result<CrawlStats, Fail> {
-    let ended = await_end(stats, &crawl.id, line).await?;
-    await_handed(stats, &ended, line).await?;
-    Ok(ended)
 }
 
 fn exit(report: &Report, signals: &Signals) -> Exit {

@@ -125,6 +125,7 @@ class _Stats(TypedDict):
     spider: str
     status: str  # pending, running, paused, finished, cancelled
     over: bool
+    handed_pending: int
     admitted: int
     done: int
     failed: int
@@ -179,6 +180,26 @@ class PendingTask(_PendingTask, total=False):
     since: str
     until: str
     worker: str
+    error: str
+
+
+class _EndedTask(TypedDict):
+    task: str
+    crawl: str
+    spider: str
+    outcome: str  # done, failed, skipped, expired
+    ended: str
+    worker: str
+    attempts: int
+    items: int
+    recipe: str  # its first 200 bytes
+    recipe_bytes: int
+
+
+class EndedTask(_EndedTask, total=False):
+    """A task that has ended. `class` may be there too: the kind of its failure."""
+
+    seconds: float
     error: str
 
 
@@ -351,6 +372,12 @@ class Client:
         """A task by its key. One that is done is not known any more."""
         answer: PendingTask = self._call("GET", f"/tasks/{_quoted(task)}")
         return answer
+
+    def ended_tasks(
+        self, *, crawl: Optional[str] = None, spider: Optional[str] = None, task: Optional[str] = None
+    ) -> Iterator[EndedTask]:
+        """The tasks that ended last, done or not, the last first; those that were cancelled are not among them."""
+        return self._pages("/tasks/ended", "tasks", {"crawl": crawl, "spider": spider, "task": task, "limit": 1000})
 
     def logs(
         self,

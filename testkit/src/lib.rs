@@ -15,5 +15,6 @@ pub mod ports;
 pub mod sample_sites;
 pub mod servers;
 pub mod shard;
+pub mod shop_site;
 pub mod site;
 pub mod stand_ins;

@@ -74,6 +74,7 @@ async fn router(
         pages: backend.pages(),
         items: backend.items()?,
         logs: Arc::clone(&backend.logs),
+        ended_tasks: Arc::clone(&backend.ended_tasks),
         hosts: Arc::clone(&backend.hosts),
         try_page: Arc::new(move |spider, ready, url| Arc::clone(&trials).attempt(spider, ready, url).boxed()),
         settings,

@@ -56,6 +56,8 @@ pub(crate) struct Backend {
     pub(crate) spider_store: Arc<dyn SpiderStore>,
     pub(crate) schedules: Arc<dyn Schedules>,
     pub(crate) logs: Arc<dyn Logs>,
+    /// The tasks that have ended lately.
+    pub(crate) ended_tasks: Arc<dyn Logs>,
     pub(crate) settings: Settings,
     engine: EngineAt,
     place: Where,
@@ -106,6 +108,7 @@ impl Backend {
             spider_store: store.spider_store(),
             schedules: store.schedules(),
             logs: store.logs(),
+            ended_tasks: store.ended_tasks(),
             settings,
             engine: EngineAt::File(store),
             place: place.clone(),
@@ -121,6 +124,7 @@ impl Backend {
         records.follow_clock().await?;
         let fleet::Asked { jobs, spider_store, schedules, .. } = fleet::asked_of(&settings, redis.clone())?;
         let logs = Arc::new(RedisLogs::new(redis.clone(), &settings.log));
+        let ended_tasks = Arc::new(RedisLogs::of_ended_tasks(redis.clone(), &settings.log));
         let schedules_of_hosts = Arc::clone(&hosts) as Arc<dyn Hosts>;
         let (stats, control, global) = (records.clone(), records.clone(), global.clone());
         let (engine, place) = (EngineAt::Servers(records, redis), Where::default());
@@ -133,6 +137,7 @@ impl Backend {
             spider_store,
             schedules,
             logs,
+            ended_tasks,
             settings,
             engine,
             place,

@@ -168,7 +168,7 @@ async fn crawl(arg: &CrawlArg, backend: &Backend) -> Result<CrawlId, Fail> {
 /// for an entry.
 fn write_entry(out: &mut impl Write, entry: &LogEntry) -> io::Result<()> {
     const DIM: Style = Style::new().dimmed();
-    let LogEntry { time, level, worker, spider, crawl, host, key, class, message } = entry;
+    let LogEntry { time, level, worker, spider, crawl, host, key, class, message, ended: _ } = entry;
     let (first, rest) = message.first_line();
     let style = style(*level);
     write!(out, "{DIM}{time}{DIM:#} {style}{level:<5}{style:#} {first}")?;

@@ -5,9 +5,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep, timeout};
-use trawl_cli::{
-    CrawlArg, EndFlags, Fail, Global, Outcome, Progress, await_end, await_handed, counted, print_json,
-};
+use trawl_cli::{CrawlArg, EndFlags, Fail, Global, Outcome, Progress, await_end, counted, print_json};
 use trawl_common::duration;
 use trawl_common::exit::Exit;
 use trawl_common::frontier::crawl::CrawlStats;
@@ -108,10 +106,6 @@ impl Args {
     async fn end_of(&self, backend: &Backend, crawl: &CrawlArg, progress: &Progress) -> Outcome {
         let crawl = backend.crawl(crawl).await?.crawl;
         let ended = end_of(backend, &crawl, progress).await?;
-        // In one process, work for other spiders may wait in the state file until somebody runs those.
-        if backend.is_fleet() {
-            await_handed(&*backend.stats, &ended, progress).await?;
-        }
         if self.json {
             print_json(&ended);
         }

@@ -270,6 +270,20 @@ async fn each_task_is_done_once_with_those_that_it_asks_for() {
         items.lines().map(|line| item(line).as_str().unwrap().to_owned()).collect();
     documents.sort();
     assert_eq!(documents, ["contract", "other", "payment", "tender"]);
+    let list = ["task", "list", "--ended", "--spider", "docs", "--state", "crawl.db", "--json"];
+    let (code, listed, stderr) = output(folder.path(), &list).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let ended: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(ended.len(), 4, "{listed}");
+    for task in &ended {
+        assert_eq!(
+            (&task["outcome"], &task["items"], &task["attempts"]),
+            (&"done".into(), &1.into(), &1.into())
+        );
+        assert!(task["seconds"].as_f64().unwrap() > 0.0 && task["error"].is_null(), "{task}");
+        assert!(stats["crawl"] == task["crawl"] && task["ended"].as_str().unwrap().ends_with('Z'), "{task}");
+    }
+    assert!(ended.iter().any(|task| task["recipe"] == "tender"), "{listed}");
 }
 
 /// After as many attempts as its own `retries` allows. It is then listed with its recipe, and done when it is retried.
@@ -291,6 +305,14 @@ async fn a_task_that_fails_is_a_dead_letter_that_can_be_retried() {
     assert_eq!(listed["recipe"], "try me");
     assert!(listed["error"].as_str().unwrap().contains("no luck"), "{listed}");
     let key = listed["task"].as_str().unwrap();
+    let (_, ended, _) =
+        output(folder.path(), &["task", "list", "--ended", "--state", "crawl.db", "--json"]).await;
+    let ended: Value = serde_json::from_str(&ended).unwrap();
+    assert_eq!(
+        (&ended["task"], &ended["outcome"], &ended["class"]),
+        (&listed["task"], &"failed".into(), &"handler".into())
+    );
+    assert!(ended["error"].as_str().unwrap().contains("no luck"), "{ended}");
     let (code, shown, _) = output(folder.path(), &["task", "show", key, "--state", "crawl.db"]).await;
     assert!(code == Some(0) && shown.contains("try me"), "{shown}");
     let (code, _, stderr) = output(folder.path(), &["task", "retry", key, "--state", "crawl.db"]).await;
@@ -455,12 +477,17 @@ run = ['/bin/sh', '-c', 'echo "{\"result\":0,\"tasks\":[{\"recipe\":\"r\",\"spid
     fs::write(folder.path().join("tasks.jsonl"), "\"go\"\n").unwrap();
     let (code, _, stderr) = output(folder.path(), &["crawl", "tasks.jsonl", "--spider", "one"]).await;
     assert_eq!(code, Some(0), "{stderr}");
+    let wait = ["wait", "latest", "--state", "crawl.db", "--timeout", "1s"];
+    let (code, _, stderr) = output(folder.path(), &wait).await;
+    assert_eq!(code, Some(124), "{stderr}");
     spider(folder.path(), "two", "[handler]\nrun = ['/bin/sh', '-c', 'echo {\\\"result\\\":0}']\n", &[]);
     let two = ["crawl", "--spider", "two", "--json"];
     let (code, stdout, stderr) = output(folder.path(), &two).await;
     assert_eq!(code, Some(0), "{stderr}");
     let stats: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((&stats["crawl"], &stats["done"]), (&"adhoc.two".into(), &1.into()), "{stats}");
+    let (code, _, stderr) = output(folder.path(), &wait).await;
+    assert_eq!(code, Some(0), "{stderr}");
     let (code, _, stderr) = output(folder.path(), &two).await;
     assert!(code == Some(2) && stderr.contains("nothing to start from"), "{stderr}");
     let (code, _, stderr) = output(folder.path(), &["crawl", "tasks.jsonl", "--spider", "one"]).await;
@@ -473,4 +500,31 @@ run = ['/bin/sh', '-c', 'echo "{\"result\":0,\"tasks\":[{\"recipe\":\"r\",\"spid
     let words = ["seen", "forget", key, "--state", "crawl.db", "--yes"];
     let (code, _, stderr) = output(folder.path(), &words).await;
     assert!(code == Some(2) && stderr.contains("trawl task retry"), "{stderr}");
+}
+
+/// An attack: the program of a spider hands tasks to ever new spiders, whose crawls nobody ever works for.
+#[tokio::test]
+async fn a_program_hands_tasks_to_few_spiders_that_do_not_exist() {
+    let folder = tempfile::tempdir().unwrap();
+    let invents = r#"[handler]
+run = ['/usr/bin/env', 'python3', 'invent.py']
+retries = 0
+"#;
+    spider(folder.path(), "one", invents, &[]);
+    fs::write(folder.path().join("trawl.toml"), "[worker]\nhandlers = 1\n").unwrap();
+    let program = "import json, sys\nname = json.loads(sys.argv[1])['recipe']\n\
+        print(json.dumps({'result': 0, 'tasks': [{'recipe': 'r', 'spider': f'{name}-{n}'} for n in range(30)]}))\n";
+    fs::write(folder.path().join("spiders/one/invent.py"), program).unwrap();
+    fs::write(folder.path().join("tasks.jsonl"), "\"a\"\n\"b\"\n\"c\"\n\"d\"\n").unwrap();
+    let (code, stdout, stderr) =
+        output(folder.path(), &["crawl", "tasks.jsonl", "--spider", "one", "--json"]).await;
+    assert_eq!(code, Some(3), "{stderr}");
+    let stats: Value = serde_json::from_str(&stdout).unwrap();
+    let reasons = stats["reasons"].as_object().unwrap();
+    let handed = reasons.keys().filter(|reason| reason.starts_with("handed:")).count();
+    assert_eq!((handed, &stats["done"], &stats["failed"]), (60, &2.into(), &2.into()), "{stats}");
+    let (_, dead, _) = output(folder.path(), &["dlq", "list", "--state", "crawl.db", "--json"]).await;
+    assert!(dead.lines().all(|line| line.contains("that spider has no file here, as 64 others")), "{dead}");
+    let (_, crawls, _) = output(folder.path(), &["status", "--state", "crawl.db", "--json"]).await;
+    assert_eq!(crawls.lines().count(), 61, "{crawls}");
 }

@@ -35,6 +35,8 @@ pub(crate) struct Listing {
     /// Only those with this status; `pending` means jobs that have not begun
     #[param(value_type = Option<Status>, inline)]
     status: Option<CrawlState>,
+    /// Only those that are stalled, or only others
+    stalled: Option<bool>,
     /// Only those with a job, or only those without
     job: Option<bool>,
     /// The maximum number of entries
@@ -66,11 +68,12 @@ pub(crate) async fn list_crawls(
     State(api): State<Arc<Api>>,
     Params(listing): Params<Listing>,
 ) -> Result<Json<Crawls>, Problem> {
-    let Listing { spider, status, job, limit, cursor } = listing;
+    let Listing { spider, status, stalled, job, limit, cursor } = listing;
     let place: Option<Place> = cursor.as_deref().map(cursor::decode).transpose()?;
     let is_meant = |known: &Known| {
         spider.as_ref().is_none_or(|spider| *spider == known.stats.spider)
             && status.is_none_or(|status| status == known.stats.status)
+            && stalled.is_none_or(|stalled| stalled == known.stats.stalled)
             && job.is_none_or(|is_of_job| is_of_job == known.job.is_some())
     };
     let (crawls, next) = api.backend.list(is_meant, place.unwrap_or_default(), limit.get()).await?;
@@ -83,7 +86,7 @@ pub(crate) async fn list_crawls(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Waiting {
-    /// Answer when the crawl has ended, or after this time, at most `60s`
+    /// Answer when the crawl is over, with the work that it handed to other spiders; or after this time, at most `60s`
     #[param(value_type = Option<String>, example = "60s")]
     wait: Option<Wait>,
 }
@@ -103,7 +106,7 @@ impl TryFrom<String> for Wait {
     }
 }
 
-/// One crawl, at once or when it has ended
+/// One crawl, at once or when it is over
 #[utoipa::path(
     get, path = "/api/v1/crawls/{id}", tag = "crawls", security(("token" = [])),
     params(("id" = String, Path, description = "The crawl's id"), Waiting),

@@ -79,7 +79,7 @@ pub(crate) async fn list_items(
         return Ok(([(CONTENT_TYPE, HeaderValue::from_static(LINES))], lines).into_response());
     }
     let (items, is_end, place) = page(reading, limit.get()).await?;
-    let next = (!is_end || !known.is_over()).then(|| cursor::encode(&place));
+    let next = (!is_end || !known.has_ended()).then(|| cursor::encode(&place));
     Ok(axum::Json(Items { items, next }).into_response())
 }
 

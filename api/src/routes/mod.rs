@@ -2,6 +2,7 @@
 
 pub(crate) mod crawls;
 pub(crate) mod dead_letters;
+pub(crate) mod ended_tasks;
 pub(crate) mod events;
 pub(crate) mod hosts;
 pub(crate) mod items;

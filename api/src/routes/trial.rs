@@ -11,7 +11,7 @@ use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::{LinkVerdict, Origin, Version};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::{Attempt, Examined, Extracted, NotTried, RobotsOutcome, Tried, Untried};
+use trawl_extract::{Attempt, Examined, Extracted, JudgedLink, NotTried, RobotsOutcome, Tried, Untried};
 use utoipa::ToSchema;
 
 use super::spiders::Mistake;
@@ -189,7 +189,7 @@ impl Trial {
         }
     }
 
-    fn with_page(self, Tried { response, extraction, links }: Tried) -> Self {
+    fn with_page(self, Tried { response, extraction, links, .. }: Tried) -> Self {
         let items_left_out = extraction.items.len();
         let links_left_out = extraction.left_out + links.len() as u64;
         let items = few(extraction.items);
@@ -227,8 +227,8 @@ impl From<Untried> for NoPage {
     }
 }
 
-impl From<(CanonicalUrl, LinkVerdict)> for TriedLink {
-    fn from((url, verdict): (CanonicalUrl, LinkVerdict)) -> Self {
+impl From<JudgedLink> for TriedLink {
+    fn from(JudgedLink { url, verdict, .. }: JudgedLink) -> Self {
         let why = match verdict {
             LinkVerdict::Follow => None,
             LinkVerdict::Elsewhere => Some("domain"),

@@ -54,8 +54,11 @@ pub(crate) struct Crawl {
     /// Which URLs it takes for seen: those of all crawls of its spider (`spider`), its own (`crawl`), or also those that were fetched less
     /// than an age ago, as `12h`
     dedup: String,
-    /// Whether nothing more will come of it: every URL has its final state, and nobody reads its sources
+    /// Whether nothing more will come of it: every URL has its final state, nobody reads its sources, and the work that it
+    /// handed to other spiders is done
     over: bool,
+    /// URLs and tasks that are pending in the crawls of other spiders to which it handed work; 0 while it has pending ones itself
+    handed_pending: u64,
     #[serde(flatten)]
     counters: Counters,
     /// URLs that have no final state yet
@@ -136,9 +139,10 @@ impl From<&jobs::Job> for Job {
 impl From<Known> for Crawl {
     fn from(known: Known) -> Self {
         let over = known.is_over();
-        let Known { stats, job, .. } = known;
+        let Known { stats, job, handed_pending, .. } = known;
         Self {
             over,
+            handed_pending,
             job,
             notes: notes(&stats),
             incomplete: stats.incomplete,

@@ -41,7 +41,8 @@ pub(crate) struct LogEntry {
 
 impl From<logs::LogEntry> for LogEntry {
     fn from(entry: logs::LogEntry) -> Self {
-        let logs::LogEntry { time, level, worker, spider, crawl, host, key, class, message } = entry;
+        let logs::LogEntry { time, level, worker, spider, crawl, host, key, class, message, ended: _ } =
+            entry;
         Self {
             time: time.into(),
             level,

@@ -58,6 +58,8 @@ async fn crawls_are_found_by_spider_and_by_status(fixture: &Fixture) {
         ("status=finished", vec!["two"]),
         ("status=running&spider=a", vec!["one"]),
         ("status=running&spider=b", vec![]),
+        ("stalled=false", vec!["two", "one"]),
+        ("stalled=true", vec![]),
     ] {
         let listed = fixture.get(&format!("/api/v1/crawls?{query}")).await.body;
         let ids: Vec<_> = listed["crawls"].as_array().unwrap().iter().map(|crawl| &crawl["crawl"]).collect();

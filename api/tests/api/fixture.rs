@@ -17,15 +17,17 @@ use trawl_backends::rabbitmq::{ItemStream, QueueDepths, RabbitMq};
 use trawl_backends::redis::{
     self, RedisHosts, RedisJobs, RedisLogs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
 };
+use trawl_common::frontier::Task;
 use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Reason, Terminal};
-use trawl_common::names::{CrawlRef, WorkerId};
+use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{
     BeatReply, Claim, Claimed, Completion, Disposition, Fatal, Finish, Frontier, Heartbeat, Hosts, Joined,
     Joining, NewWork, Opening, Session, Settlement, Terms,
 };
 use trawl_common::settings::{self, Dedup, Politeness, Settings};
+use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::Coordinator;
@@ -88,6 +90,7 @@ impl Fixture {
             pages: store.pages(),
             items: None,
             logs: store.logs(),
+            ended_tasks: store.ended_tasks(),
             hosts: store.host_control(),
             engine: store.engine(),
             try_page: try_page(Settings::default(), &schedules),
@@ -119,6 +122,7 @@ impl Fixture {
             pages,
             items: Some(Arc::new(items)),
             logs: Arc::new(RedisLogs::new(store.clone(), &settings::Log::default())),
+            ended_tasks: Arc::new(RedisLogs::of_ended_tasks(store.clone(), &settings::Log::default())),
             hosts,
             try_page: try_page(Settings::default(), &schedules),
             settings: Arc::default(),
@@ -360,6 +364,17 @@ impl Worker {
             claimed.extend(tokio::time::timeout(LIMIT, more).await.unwrap().unwrap());
         }
         claimed
+    }
+
+    /// Ends a task, which hands one with this recipe to another spider.
+    pub(crate) async fn hand_on(&self, spider: &str, recipe: &str) {
+        let spider: SpiderName = spider.parse().unwrap();
+        let Claimed { message, .. } = self.claim_tasks(1).await.remove(0);
+        let task = Task::new(&spider, NewTask::from_recipe(recipe.parse().unwrap()));
+        let finish = Finish::new(Claim::new(&message), Terminal::Done);
+        let ending = Completion { elsewhere: vec![(spider, NewWork::task(task))], ..Completion::new(finish) };
+        let disposition = Disposition::Finish(Box::new(ending));
+        self.frontier.settle(vec![Settlement { message, disposition }]).await.unwrap();
     }
 
     /// Begins so many tasks, and says so with its next sign of life.

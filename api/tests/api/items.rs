@@ -23,6 +23,8 @@ async fn store(fixture: &Fixture, crawl: &CrawlRef, numbers: std::ops::Range<usi
         item: None,
         change: None,
         final_url: None,
+        referrer: None,
+        path: None,
         fields: [("n".to_owned(), json!(number))].into_iter().collect(),
     };
     let page = |number| Page {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{Task, TaskKey};
+use trawl_common::logs::{LogEntry, LogLevel, TaskEnd};
 use trawl_common::names::CrawlRef;
 use trawl_common::settings::Settings;
 use trawl_common::task::NewTask;
@@ -30,6 +31,8 @@ promises! {
     tasks_that_run_are_found_by_what_their_worker_says
     tasks_are_cancelled_by_their_keys_or_with_all_of_their_crawl
     a_crawl_tells_what_it_has_of_tasks
+    tasks_that_have_ended_are_listed_the_last_first
+    a_wait_goes_on_until_the_tasks_are_done_that_the_crawl_handed_to_other_spiders
 }
 
 const TASKS: &str = "/api/v1/tasks";
@@ -339,4 +342,66 @@ async fn a_crawl_tells_what_it_has_of_tasks(fixture: &Fixture) {
     assert_eq!((&tasks["admitted"], &tasks["failed"], &tasks["pending"]), (&2.into(), &1.into(), &1.into()));
     assert_eq!(of("pages/hosts").await["tasks"]["admitted"], 0);
     assert!(of("pages/hosts?limit=1").await["tasks"].is_null(), "other hosts may follow");
+}
+
+async fn a_wait_goes_on_until_the_tasks_are_done_that_the_crawl_handed_to_other_spiders(fixture: &Fixture) {
+    let (api, _folder) = with_spiders(fixture).await;
+    submit_json(&api, "spider=payments&crawl=mine", &json!(["first"])).await;
+    let worker = api.worker();
+    worker.hand_on("plain", "second").await;
+    worker.hand_on("third", "third").await;
+    let mine = api.get("/api/v1/crawls/mine?wait=50ms").await.body;
+    let state =
+        |crawl: &Value| (crawl["status"].clone(), crawl["over"].clone(), crawl["handed_pending"].clone());
+    assert_eq!(state(&mine), ("finished".into(), false.into(), 1.into()), "{mine}");
+    let listed = async || {
+        let listed = api.get("/api/v1/crawls?spider=payments").await.body;
+        state(&listed["crawls"][0])
+    };
+    assert_eq!(listed().await, state(&mine));
+    let (waited, ()) =
+        tokio::join!(api.get("/api/v1/crawls/mine?wait=15s"), worker.end_tasks(1, Terminal::Done));
+    assert_eq!(state(&waited.body), ("finished".into(), true.into(), 0.into()), "{}", waited.body);
+    assert_eq!(listed().await, state(&waited.body));
+}
+
+async fn tasks_that_have_ended_are_listed_the_last_first(fixture: &Fixture) {
+    let entry = |number: u64| {
+        let outcome = if number == 2 { "failed" } else { "done" };
+        let ended = TaskEnd {
+            outcome: outcome.to_owned(),
+            took_ms: Some(1_250),
+            attempts: 1,
+            items: number,
+            recipe: format!("recipe {number}"),
+            recipe_bytes: 8,
+        };
+        let crawl = CrawlRef { id: "mine".parse().unwrap(), spider: "payments".parse().unwrap() };
+        let error = if number == 2 { "no luck" } else { "" };
+        let entry = LogEntry::new(&"w-1".parse().unwrap(), LogLevel::Info, error).in_crawl(&crawl);
+        LogEntry { ended: Some(ended), ..entry.about(&format!("task:{number}")) }
+    };
+    let left_out = LogEntry::new(&"w-1".parse().unwrap(), LogLevel::Warn, "entries left out: 7");
+    let entries: Vec<LogEntry> = (0..3).map(entry).chain([left_out]).collect();
+    fixture.backend.ended_tasks.append(&entries).await.unwrap();
+    let page = fixture.get(&format!("{TASKS}/ended?limit=3&spider=payments")).await.body;
+    let task = &page["tasks"][0];
+    for (name, value) in
+        [("task", "task:2"), ("crawl", "mine"), ("spider", "payments"), ("outcome", "failed")]
+    {
+        assert_eq!(task[name], value, "{task}");
+    }
+    for (name, value) in [("error", "no luck"), ("worker", "w-1"), ("recipe", "recipe 2")] {
+        assert_eq!(task[name], value, "{task}");
+    }
+    assert_eq!((&task["items"], &task["seconds"]), (&2.into(), &1.25.into()));
+    assert!(page["next"].is_null() && page["tasks"][1]["error"].is_null(), "{page}");
+    let page = fixture.get(&format!("{TASKS}/ended?limit=2&spider=payments")).await.body;
+    let next = page["next"].as_str().unwrap();
+    let rest = fixture.get(&format!("{TASKS}/ended?limit=2&spider=payments&cursor={next}")).await.body;
+    assert_eq!((&rest["tasks"][0]["task"], rest["tasks"].as_array().unwrap().len()), (&"task:0".into(), 1));
+    for (query, count) in [("task=task:1", 1), ("crawl=mine", 3), ("crawl=other", 0), ("spider=other", 0)] {
+        let found = fixture.get(&format!("{TASKS}/ended?{query}")).await.body;
+        assert_eq!(found["tasks"].as_array().unwrap().len(), count, "{query}");
+    }
 }

@@ -1,4 +1,4 @@
-//! The log in the state file: one row per entry, only the last ones.
+//! The log in the state file, and the list of ended tasks: one row per entry, only the last ones.
 
 use std::sync::Arc;
 
@@ -26,36 +26,41 @@ impl Keep {
     }
 }
 
-/// The log of one state file.
+/// The log of one state file, or another table of such entries.
 pub(super) struct EmbeddedLogs {
     pub(super) store: Arc<Store>,
+    pub(super) table: &'static str,
     pub(super) keep: Keep,
 }
 
 #[async_trait]
 impl Logs for EmbeddedLogs {
     async fn append(&self, entries: &[LogEntry]) -> Result<()> {
-        let keep = self.keep;
+        let (keep, table) = (self.keep, self.table);
         if keep.entries == 0 || entries.is_empty() {
             return Ok(());
         }
         let texts = entries.iter().map(serde_json::to_string).collect::<std::result::Result<Vec<_>, _>>();
         let texts = texts.map_err(|error| Error::new(ErrorKind::Refused, error))?;
-        self.store.call(move |db, _| append(db, &texts, keep)).await
+        self.store.call(move |db, _| append(db, table, &texts, keep)).await
     }
 
     async fn before(&self, before: LogPlace, most: usize) -> Result<LogPart> {
-        const READ: &str = "SELECT number, entry FROM logs WHERE number < ?1 ORDER BY number DESC LIMIT ?2";
-        self.store.call(move |db, _| part(db, READ, before, most)).await
+        let table = self.table;
+        let read =
+            format!("SELECT number, entry FROM {table} WHERE number < ?1 ORDER BY number DESC LIMIT ?2");
+        self.store.call(move |db, _| part(db, &read, before, most)).await
     }
 
     async fn after(&self, after: LogPlace, most: usize) -> Result<LogPart> {
-        const READ: &str = "SELECT number, entry FROM logs WHERE number > ?1 ORDER BY number LIMIT ?2";
+        let table = self.table;
         let read = move |db: &Connection| {
-            let end: Option<i64> =
-                db.prepare_cached("SELECT max(number) FROM logs")?.query_row([], |row| row.get(0))?;
+            let sql = format!("SELECT max(number) FROM {table}");
+            let end: Option<i64> = db.prepare_cached(&sql)?.query_row([], |row| row.get(0))?;
             let is_anew = end.unwrap_or_default() < number(after);
-            part(db, READ, if is_anew { LogPlace::BEGIN } else { after }, most)
+            let read =
+                format!("SELECT number, entry FROM {table} WHERE number > ?1 ORDER BY number LIMIT ?2");
+            part(db, &read, if is_anew { LogPlace::BEGIN } else { after }, most)
         };
         self.store.call(move |db, _| read(db)).await
     }
@@ -63,18 +68,19 @@ impl Logs for EmbeddedLogs {
 
 /// Each row has the sum of the bytes of all entries before it, so that the size of the table is the difference of
 /// two.
-fn append(db: &Connection, texts: &[String], keep: Keep) -> error::Result<()> {
-    let last = "SELECT sum + octet_length(entry) FROM logs ORDER BY number DESC LIMIT 1";
-    let mut sum: i64 = db.prepare_cached(last)?.query_row([], |row| row.get(0)).optional()?.unwrap_or(0);
-    let mut insert = db.prepare_cached("INSERT INTO logs (sum, entry) VALUES (?1, ?2)")?;
+fn append(db: &Connection, table: &str, texts: &[String], keep: Keep) -> error::Result<()> {
+    let last = format!("SELECT sum + octet_length(entry) FROM {table} ORDER BY number DESC LIMIT 1");
+    let mut sum: i64 = db.prepare_cached(&last)?.query_row([], |row| row.get(0)).optional()?.unwrap_or(0);
+    let mut insert = db.prepare_cached(&format!("INSERT INTO {table} (sum, entry) VALUES (?1, ?2)"))?;
     for text in texts {
         insert.execute(params![sum, text])?;
         sum += text.len() as i64;
     }
     let end = db.last_insert_rowid();
-    db.prepare_cached("DELETE FROM logs WHERE number <= ?1")?.execute([end - keep.entries])?;
-    let mut oldest = db.prepare_cached("SELECT number, sum FROM logs ORDER BY number LIMIT 1")?;
-    let mut delete = db.prepare_cached("DELETE FROM logs WHERE number = ?1")?;
+    db.prepare_cached(&format!("DELETE FROM {table} WHERE number <= ?1"))?.execute([end - keep.entries])?;
+    let mut oldest =
+        db.prepare_cached(&format!("SELECT number, sum FROM {table} ORDER BY number LIMIT 1"))?;
+    let mut delete = db.prepare_cached(&format!("DELETE FROM {table} WHERE number = ?1"))?;
     let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
     while let Some((number, before)) = oldest.query_row([], read).optional()?
         && sum - before > keep.bytes

@@ -152,6 +152,7 @@ impl Embedded {
             control: self.control(),
             sink_factory,
             logs: self.logs(),
+            ended_tasks: self.ended_tasks(),
             // The state file keeps the history.
             history: None,
         }
@@ -179,7 +180,16 @@ impl Embedded {
 
     /// Returns the log.
     pub fn logs(&self) -> Arc<dyn Logs> {
-        Arc::new(EmbeddedLogs { store: self.store.clone(), keep: self.keep_logs })
+        self.logs_in("logs")
+    }
+
+    /// The tasks that have ended lately.
+    pub fn ended_tasks(&self) -> Arc<dyn Logs> {
+        self.logs_in("ended_tasks")
+    }
+
+    fn logs_in(&self, table: &'static str) -> Arc<dyn Logs> {
+        Arc::new(EmbeddedLogs { store: self.store.clone(), table, keep: self.keep_logs })
     }
 
     /// Returns the store of deployed spiders.

@@ -43,6 +43,9 @@ pub(crate) const ENDED_JOBS: &str = "{jobs}:ended";
 /// Stream: the fleet's log. There is one for all spiders.
 pub(crate) const LOGS: &str = "{crawled_urls}:logs";
 
+/// Stream: the tasks of all spiders that have ended lately, as entries of a log.
+pub(crate) const ENDED_TASKS: &str = "{crawled_urls}:ended_tasks";
+
 /// Set: the projects that have versions.
 pub(crate) const PROJECTS: &str = "projects";
 /// Hash: spider -> the instant up to which its schedule is done, in ms, or `paused`.

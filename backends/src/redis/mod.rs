@@ -7,7 +7,6 @@ mod admission;
 mod claim;
 mod crawls;
 mod fields;
-mod frontier;
 mod hosts;
 mod jobs;
 mod journal;
@@ -19,6 +18,7 @@ mod script_calls;
 mod scripts;
 mod seen;
 mod server;
+mod settle;
 mod workers;
 
 pub use hosts::RedisHosts;

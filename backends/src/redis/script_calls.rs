@@ -2,22 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use redis::ScriptInvocation;
+use serde_json::json;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Terms};
 
 /// Maximum number of URLs in one call of a script: Redis does nothing else meanwhile.
 pub(crate) const BATCH: usize = 500;
-/// Groups the positions of entries by crawl, because each call of a script touches one crawl.
+
+/// Groups the positions of entries by crawl, because each call of a script touches one crawl, and at most [`BATCH`]
+/// entries of it.
 pub(crate) fn by_crawl<'a, T>(
     entries: &'a [T],
     crawl: impl Fn(&'a T) -> &'a CrawlRef,
-) -> BTreeMap<&'a CrawlRef, Vec<usize>> {
+) -> Vec<(&'a CrawlRef, Vec<usize>)> {
     let mut places: BTreeMap<&CrawlRef, Vec<usize>> = BTreeMap::new();
     for (at, entry) in entries.iter().enumerate() {
         places.entry(crawl(entry)).or_default().push(at);
     }
-    places
+    let batches = |(crawl, places): (&'a CrawlRef, Vec<usize>)| -> Vec<_> {
+        places.chunks(BATCH).map(|places| (crawl, places.to_vec())).collect()
+    };
+    places.into_iter().flat_map(batches).collect()
 }
 
 /// Maximum size of payloads in one call of a script: a task may have some megabytes.
@@ -45,9 +50,13 @@ pub(crate) fn optional(part: Option<impl ToString>) -> String {
     part.map_or_else(|| "-".to_owned(), |part| part.to_string())
 }
 
-/// Adds the terms that may change while a crawl runs.
-pub(crate) fn limits(call: &mut ScriptInvocation<'_>, terms: Terms) {
-    call.arg(optional(terms.max_pages)).arg(optional(terms.max_per_host)).arg(optional(terms.file));
+/// Returns the terms that may change while a crawl runs.
+pub(crate) fn limits(terms: Terms) -> serde_json::Value {
+    json!({
+        "max_pages": optional(terms.max_pages),
+        "max_per_host": optional(terms.max_per_host),
+        "file": optional(terms.file),
+    })
 }
 
 /// Returns the error for a crawl that admits nothing more.

@@ -4,9 +4,16 @@
 //! half-way. Scripts that admit URLs or crawls are refused so; all others are let through, because they bring URLs
 //! to their end (`full.rs`).
 
+pub(crate) mod codes;
+mod crawl_script;
+
 use redis::Script;
 use trawl_common::format::FORMAT;
 use trawl_common::settings::Dedup;
+
+use crate::redis::scripts::codes::{closing, ended, parked, reply, seen, sender, slot, start, taken};
+pub(crate) use crate::redis::scripts::crawl_script::CrawlScript;
+use crate::redis::scripts::crawl_script::Key;
 
 /// The head of a script that a full server refuses.
 const TAKES_IN: &str = "#!lua";
@@ -33,139 +40,194 @@ impl Clock {
         Script::new(&format!("{head}\nlocal FORMAT = {FORMAT}\n{}{run}{}", self.0, parts.concat()))
     }
 
-    fn plain(self, body: &str) -> Script {
-        self.compose(GOES_ON, &[include_str!("scripts/record.lua"), body])
+    /// Composes a script on these keys of a crawl, which it knows by their names.
+    fn on_crawl(self, head: &str, keys: &'static [Key], parts: &[&str]) -> CrawlScript {
+        let names: Vec<&str> = keys.iter().map(|key| key.names()).collect();
+        CrawlScript { script: self.named(head, &names.join(", "), parts), keys }
+    }
+
+    fn named(self, head: &str, names: &str, parts: &[&str]) -> Script {
+        self.compose(head, &[&format!("local {names} = unpack(KEYS)\n"), RECORD, &parts.concat()])
+    }
+
+    fn plain(self, keys: &'static [Key], body: &str) -> CrawlScript {
+        self.on_crawl(GOES_ON, keys, &[body])
     }
 
     /// Composes a script that uses the list of urgent tasks.
-    fn urgent(self, head: &str, body: &str) -> Script {
-        self.compose(head, &[include_str!("scripts/record.lua"), include_str!("claim/urgent.lua"), body])
+    fn urgent(self, head: &str, keys: &'static [Key], parts: &[&str]) -> CrawlScript {
+        self.on_crawl(head, keys, &[include_str!("claim/urgent.lua"), &parts.concat()])
     }
 
     /// Composes a script that uses the leases of discovery.
-    fn leasing(self, head: &str, body: &str) -> Script {
-        let (record, leases) = (include_str!("scripts/record.lua"), include_str!("admission/leases.lua"));
-        self.compose(head, &[record, leases, body])
+    fn leasing(self, head: &str, keys: &'static [Key], body: &str) -> CrawlScript {
+        self.on_crawl(head, keys, &[include_str!("admission/leases.lua"), body])
     }
 
     /// Composes a script that uses the seen URLs. A set that it creates has the form `dedup`.
-    fn seeing(self, dedup: Dedup, head: &str, body: &str) -> Script {
-        let begins_packed = format!("local BEGINS_PACKED = {}\n", dedup == Dedup::Packed);
-        let (record, seen) = (include_str!("scripts/record.lua"), include_str!("seen/seen.lua"));
-        self.compose(head, &[&begins_packed, record, seen, include_str!("admission/requests.lua"), body])
+    fn seeing(self, dedup: Dedup, head: &str, keys: &'static [Key], body: &str) -> CrawlScript {
+        self.on_crawl(head, keys, &[&seen_urls(dedup), body])
     }
+}
+
+const RECORD: &str = include_str!("scripts/record.lua");
+
+/// Returns the functions on seen URLs.
+fn seen_urls(dedup: Dedup) -> String {
+    let begins_packed = dedup == Dedup::Packed;
+    let (seen, requests) = (include_str!("seen/seen.lua"), include_str!("admission/requests.lua"));
+    format!("local BEGINS_PACKED = {begins_packed}\n{seen}{requests}")
 }
 
 /// Returns the script that packs a plain set.
 pub(crate) fn pack() -> Script {
-    Clock::SERVER.seeing(Dedup::Packed, TAKES_IN, include_str!("seen/pack.lua"))
+    Clock::SERVER.seeing(Dedup::Packed, TAKES_IN, &[Key::Seen], include_str!("seen/pack.lua")).script
 }
 
 /// Every script of the frontier.
 pub(crate) struct Scripts {
     pub(crate) time: Script,
-    pub(crate) stats: Script,
-    pub(crate) backlog: Script,
-    pub(crate) places: Script,
+    pub(crate) stats: CrawlScript,
+    pub(crate) backlog: CrawlScript,
+    pub(crate) places: CrawlScript,
     pub(crate) seen_urls: Script,
     pub(crate) forget_all: Script,
-    pub(crate) create: Script,
-    pub(crate) open: Script,
-    pub(crate) renew: Script,
-    pub(crate) admit: Script,
-    pub(crate) follow: Script,
-    pub(crate) take_in: Script,
-    pub(crate) confirm: Script,
-    pub(crate) close: Script,
-    pub(crate) claim: Script,
+    pub(crate) create: CrawlScript,
+    pub(crate) open: CrawlScript,
+    pub(crate) renew: CrawlScript,
+    pub(crate) admit: CrawlScript,
+    pub(crate) follow: CrawlScript,
+    pub(crate) take_in: CrawlScript,
+    pub(crate) confirm: CrawlScript,
+    pub(crate) close: CrawlScript,
+    pub(crate) claim: CrawlScript,
     /// Like `claim`, but does not admit URLs without a record.
-    pub(crate) claim_known: Script,
-    pub(crate) extend: Script,
-    pub(crate) start: Script,
+    pub(crate) claim_known: CrawlScript,
+    pub(crate) extend: CrawlScript,
+    pub(crate) start: CrawlScript,
     /// Like `start`, for one task: not if a more urgent one waits.
-    pub(crate) start_task: Script,
-    pub(crate) list_urgent: Script,
-    pub(crate) park: Script,
-    pub(crate) release: Script,
-    pub(crate) finish: Script,
+    pub(crate) start_task: CrawlScript,
+    pub(crate) list_urgent: CrawlScript,
+    pub(crate) park: CrawlScript,
+    pub(crate) release: CrawlScript,
+    pub(crate) finish: CrawlScript,
     pub(crate) hold: Script,
-    pub(crate) sweep: Script,
-    pub(crate) quarantine: Script,
-    pub(crate) tend: Script,
-    pub(crate) wait: Script,
-    pub(crate) clear: Script,
+    pub(crate) sweep: CrawlScript,
+    pub(crate) quarantine: CrawlScript,
+    pub(crate) tend: CrawlScript,
+    pub(crate) wait: CrawlScript,
+    pub(crate) clear: CrawlScript,
     pub(crate) watermark: Script,
-    pub(crate) command: Script,
-    pub(crate) purge: Script,
+    pub(crate) command: CrawlScript,
+    pub(crate) purge: CrawlScript,
     pub(crate) replay: Script,
-    pub(crate) has_seen: Script,
-    pub(crate) url_state: Script,
-    pub(crate) tasks: Script,
-    pub(crate) cancel_tasks: Script,
-    pub(crate) forget: Script,
-    pub(crate) invalid: Script,
+    pub(crate) has_seen: CrawlScript,
+    pub(crate) url_state: CrawlScript,
+    pub(crate) tasks: CrawlScript,
+    pub(crate) cancel_tasks: CrawlScript,
+    pub(crate) forget: CrawlScript,
+    pub(crate) invalid: CrawlScript,
     pub(crate) drain: Script,
 }
 
 impl Scripts {
     /// Composes the scripts with `clock`. A set of URLs that a script creates has the form `dedup`.
     pub(crate) fn new(clock: Clock, dedup: Dedup) -> Self {
-        let plain = |body| clock.plain(body);
-        let leasing = |head, body| clock.leasing(head, body);
-        let seeing = |head, body: &str| clock.seeing(dedup, head, body);
-        let admission = |body| seeing(TAKES_IN, &[include_str!("admission/admission.lua"), body].concat());
-        let claiming = |head, takes_new: bool| {
-            seeing(head, &format!("local TAKES_NEW = {takes_new}\n{}", include_str!("claim/claim.lua")))
+        use Key::{
+            Begun, Corrupt, Crawl, Failed, Gone, Hosts, Invalid, Leases, Outbox, Own, Pending, Recipes, Seen,
+            Told, Urgent,
         };
+        let plain = |keys, body| clock.plain(keys, body);
+        let reading = |keys, body| clock.on_crawl(READS, keys, &[body]);
+        let leasing = |head, keys, body| clock.leasing(head, keys, body);
+        let seeing = |head, keys, body: &str| clock.seeing(dedup, head, keys, body);
+        let admission = |keys, parts: &[&str]| {
+            let admission = include_str!("admission/admission.lua");
+            seeing(TAKES_IN, keys, &[taken::LUA, admission, &parts.concat()].concat())
+        };
+        let claiming = |head, takes_new: bool| {
+            let (takes_new, claim) =
+                (format!("local TAKES_NEW = {takes_new}\n"), include_str!("claim/claim.lua"));
+            let keys = &[Crawl, Seen, Own, Pending, Hosts];
+            seeing(head, keys, &[&*takes_new, reply::LUA, sender::LUA, claim].concat())
+        };
+        let start = [start::LUA, include_str!("claim/start.lua")].concat();
+        let anew = "FROM, CRAWL, FAILED, PENDING, OUTBOX, SEEN_PLAIN, SEEN_PACKED, OWN_PLAIN, OWN_PACKED, GONE, HOSTS";
         Self {
             time: clock.script(),
-            backlog: clock.compose(READS, &[include_str!("admission/backlog.lua")]),
-            places: clock
-                .compose(READS, &[include_str!("scripts/record.lua"), include_str!("crawls/places.lua")]),
-            seen_urls: seeing(GOES_ON, include_str!("seen/seen_urls.lua")),
-            forget_all: seeing(GOES_ON, include_str!("crawls/forget_all.lua")),
-            stats: clock.compose(READS, &[include_str!("crawls/stats.lua")]),
-            create: plain(include_str!("admission/create.lua")),
-            open: leasing(TAKES_IN, include_str!("admission/open.lua")),
-            renew: leasing(GOES_ON, include_str!("admission/renew.lua")),
-            admit: admission(concat!(
-                include_str!("admission/leases.lua"),
-                include_str!("admission/admit.lua")
-            )),
-            follow: admission(include_str!("admission/follow.lua")),
-            take_in: admission(include_str!("admission/take_in.lua")),
-            confirm: plain(include_str!("admission/confirm.lua")),
-            close: leasing(GOES_ON, include_str!("admission/close.lua")),
+            backlog: reading(&[Pending, Recipes], include_str!("admission/backlog.lua")),
+            places: reading(&[Pending], include_str!("crawls/places.lua")),
+            seen_urls: seeing(GOES_ON, &[Seen], &[seen::LUA, include_str!("seen/seen_urls.lua")].concat())
+                .script,
+            forget_all: seeing(GOES_ON, &[Seen], include_str!("crawls/forget_all.lua")).script,
+            stats: reading(&[Crawl, Pending, Told], include_str!("crawls/stats.lua")),
+            create: plain(&[Crawl], include_str!("admission/create.lua")),
+            open: leasing(TAKES_IN, &[Leases, Crawl], include_str!("admission/open.lua")),
+            renew: leasing(GOES_ON, &[Leases], include_str!("admission/renew.lua")),
+            admit: admission(
+                &[Leases, Crawl, Seen, Own, Pending, Outbox, Hosts],
+                &[include_str!("admission/leases.lua"), include_str!("admission/admit.lua")],
+            ),
+            follow: admission(
+                &[Crawl, Seen, Own, Pending, Outbox, Hosts],
+                &[include_str!("admission/follow.lua")],
+            ),
+            take_in: admission(
+                &[Crawl, Seen, Own, Pending, Outbox, Hosts],
+                &[include_str!("admission/take_in.lua")],
+            ),
+            confirm: plain(&[Pending, Outbox], include_str!("admission/confirm.lua")),
+            close: leasing(
+                GOES_ON,
+                &[Leases, Crawl, Pending],
+                &[closing::LUA, include_str!("admission/close.lua")].concat(),
+            ),
             claim: claiming(TAKES_IN, true),
             claim_known: claiming(GOES_ON, false),
             extend: claiming(GOES_ON, true),
-            start: plain(include_str!("claim/start.lua")),
+            start: plain(&[Pending, Crawl, Begun], &start),
             start_task: clock.urgent(
                 GOES_ON,
-                concat!(include_str!("claim/start_task.lua"), include_str!("claim/start.lua")),
+                &[Pending, Crawl, Begun, Urgent],
+                &[include_str!("claim/start_task.lua"), &start],
             ),
-            list_urgent: clock.urgent(TAKES_IN, include_str!("claim/list_urgent.lua")),
-            park: plain(include_str!("settle/park.lua")),
-            release: plain(include_str!("settle/release.lua")),
-            finish: seeing(GOES_ON, include_str!("settle/finish.lua")),
-            hold: plain(include_str!("recovery/hold.lua")),
-            sweep: plain(include_str!("recovery/sweep.lua")),
-            quarantine: plain(include_str!("recovery/quarantine.lua")),
-            tend: leasing(GOES_ON, include_str!("recovery/tend.lua")),
-            wait: plain(include_str!("recovery/await.lua")),
-            clear: seeing(GOES_ON, include_str!("recovery/clear.lua")),
-            watermark: plain(include_str!("recovery/watermark.lua")),
-            command: leasing(GOES_ON, include_str!("crawls/command.lua")),
-            purge: plain(include_str!("crawls/purge.lua")),
-            replay: seeing(TAKES_IN, include_str!("crawls/replay.lua")),
-            has_seen: seeing(READS, include_str!("seen/has_seen.lua")),
-            url_state: seeing(READS, include_str!("crawls/url_state.lua")),
-            tasks: clock
-                .compose(READS, &[include_str!("scripts/record.lua"), include_str!("crawls/tasks.lua")]),
-            cancel_tasks: seeing(GOES_ON, include_str!("crawls/cancel_tasks.lua")),
-            invalid: plain(include_str!("admission/invalid.lua")),
-            forget: seeing(GOES_ON, include_str!("crawls/forget.lua")),
-            drain: plain(include_str!("workers/drain.lua")),
+            list_urgent: clock.urgent(TAKES_IN, &[Urgent], &[include_str!("claim/list_urgent.lua")]),
+            park: plain(&[Pending, Outbox, Begun], &[parked::LUA, include_str!("settle/park.lua")].concat()),
+            release: plain(&[Pending, Begun], include_str!("settle/release.lua")),
+            finish: seeing(
+                GOES_ON,
+                &[Crawl, Pending, Failed, Outbox, Gone, Seen, Own, Begun, Hosts],
+                include_str!("settle/finish.lua"),
+            ),
+            hold: clock.compose(GOES_ON, &[include_str!("recovery/hold.lua")]),
+            sweep: plain(&[Pending, Outbox], include_str!("recovery/sweep.lua")),
+            quarantine: plain(&[Pending], include_str!("recovery/quarantine.lua")),
+            tend: leasing(GOES_ON, &[Crawl, Pending, Leases], include_str!("recovery/tend.lua")),
+            wait: plain(&[Crawl], include_str!("recovery/await.lua")),
+            clear: seeing(
+                GOES_ON,
+                &[Crawl, Pending, Gone, Outbox, Own, Begun, Hosts, Failed, Corrupt],
+                include_str!("recovery/clear.lua"),
+            ),
+            watermark: clock.compose(GOES_ON, &[RECORD, include_str!("recovery/watermark.lua")]),
+            command: leasing(GOES_ON, &[Crawl, Pending, Leases], include_str!("crawls/command.lua")),
+            purge: plain(&[Failed, Pending], include_str!("crawls/purge.lua")),
+            replay: clock.named(TAKES_IN, anew, &[&seen_urls(dedup), include_str!("crawls/replay.lua")]),
+            has_seen: seeing(READS, &[Crawl, Seen, Own], include_str!("seen/has_seen.lua")),
+            url_state: seeing(
+                READS,
+                &[Crawl, Pending, Outbox, Begun, Seen, Own],
+                include_str!("crawls/url_state.lua"),
+            ),
+            tasks: reading(&[Pending], include_str!("crawls/tasks.lua")),
+            cancel_tasks: seeing(
+                GOES_ON,
+                &[Crawl, Pending, Outbox, Begun, Seen, Own, Gone],
+                include_str!("crawls/cancel_tasks.lua"),
+            ),
+            invalid: plain(&[Crawl, Invalid], include_str!("admission/invalid.lua")),
+            forget: seeing(GOES_ON, &[Gone, Seen], include_str!("crawls/forget.lua")),
+            drain: clock.compose(GOES_ON, &[include_str!("workers/drain.lua")]),
         }
     }
 }
@@ -173,8 +235,7 @@ impl Scripts {
 /// Every script of the host schedules.
 pub(crate) struct HostScripts {
     pub(crate) reserve: Script,
-    pub(crate) stay: Script,
-    pub(crate) leave: Script,
+    pub(crate) in_flight: Script,
     pub(crate) late: Script,
     pub(crate) push: Script,
     pub(crate) block: Script,
@@ -185,11 +246,10 @@ impl HostScripts {
     /// Composes the scripts with `clock`.
     pub(crate) fn new(clock: Clock) -> Self {
         let constants = host_constants();
-        let script = |body| clock.compose(GOES_ON, &[&constants, include_str!("hosts/host.lua"), body]);
+        let script = |body: &str| clock.compose(GOES_ON, &[&constants, include_str!("hosts/host.lua"), body]);
         Self {
-            reserve: script(include_str!("hosts/reserve.lua")),
-            stay: script(include_str!("hosts/stay.lua")),
-            leave: script(include_str!("hosts/leave.lua")),
+            reserve: script(&[slot::LUA, include_str!("hosts/reserve.lua")].concat()),
+            in_flight: script(&[ended::LUA, include_str!("hosts/in_flight.lua")].concat()),
             late: script(include_str!("hosts/late.lua")),
             push: script(include_str!("hosts/push.lua")),
             block: script(include_str!("hosts/block.lua")),

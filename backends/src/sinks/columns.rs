@@ -52,16 +52,16 @@ pub(super) const ALL_FIELDS: (&str, Shape, Take) =
 impl Columns {
     /// Returns the columns of a spider's items. Kinds of items with a common field share its column.
     pub(super) fn new(spider: &Spider) -> Self {
-        let mut columns: Vec<Column> = OWN
-            .iter()
-            .map(|&(name, shape, value)| Column {
+        let mut columns: Vec<Column> = own(spider)
+            .map(|(name, shape, value)| Column {
                 name: name.to_owned(),
                 shape,
                 list: false,
                 from: Source::Own(value),
             })
             .collect();
-        for (name, field) in spider.items.iter().flat_map(|rule| &rule.fields) {
+        let fields = spider.items.iter().flat_map(|rule| &rule.fields);
+        for (name, field) in fields.chain(spider.carried()) {
             let (shape, list) = shape(field);
             match columns.iter_mut().find(|column| column.is_of(name)) {
                 None => {
@@ -125,7 +125,7 @@ impl Column {
 }
 
 /// The columns of every item.
-pub(super) const OWN: [(&str, Shape, Take); 10] = [
+const OWN: [(&str, Shape, Take); 10] = [
     ("id", Shape::Text, |item| item.id.as_str().into()),
     ("url", Shape::Text, |item| item.url.as_str().into()),
     ("crawl", Shape::Text, |item| item.crawl.as_str().into()),
@@ -137,6 +137,18 @@ pub(super) const OWN: [(&str, Shape, Take); 10] = [
     ("change", Shape::Text, |item| serde_json::to_value(item.change).unwrap_or_default()),
     ("final_url", Shape::Text, |item| item.final_url.as_deref().into()),
 ];
+
+/// The further columns of the items of a spider with kinds of pages.
+const OF_PAGES: [(&str, Shape, Take); 2] = [
+    ("referrer", Shape::Text, |item| item.referrer.as_deref().into()),
+    ("path", Shape::Json, |item| item.path.clone().into()),
+];
+
+/// Returns the columns that all items of a spider have.
+pub(super) fn own(spider: &Spider) -> impl Iterator<Item = (&'static str, Shape, Take)> {
+    let of_pages = if spider.pages.is_empty() { &[][..] } else { &OF_PAGES };
+    OWN.iter().chain(of_pages).copied()
+}
 
 fn free_name(field: &str, columns: &[Column]) -> String {
     let mut name = field.to_owned();

@@ -18,7 +18,7 @@ use trawl_common::ports::{Claim, Control, Finish, HostControl, NewWork, SourcesR
 use trawl_common::settings::{self, Dedup, ServerUrl, Settings};
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_engine::{Lease, Records};
+use trawl_engine::{Admission, Claims, Lease, Past, Recovery, Settlements};
 use trawl_testkit::own_redis::OwnRedis;
 use trawl_testkit::servers::{self, VirtualHost};
 
@@ -48,7 +48,7 @@ async fn what_was_ordered_is_restored_from_a_rabbitmq_that_was_emptied_before_re
     let terms = Terms { max_pages: NonZeroU64::new(7), ..Terms::default() };
     for id in ["limited", "paused", "cancelled"] {
         // Its producer has not ended, or the crawl would be finished.
-        records.begin(&crawl(id), terms, "producer", LONG).await.unwrap();
+        records.open(&crawl(id), terms, "producer", LONG, Past::None).await.unwrap();
     }
     records.pause(&crawl("paused")).await.unwrap();
     records.cancel(&crawl("cancelled")).await.unwrap();
@@ -75,7 +75,7 @@ async fn what_was_ordered_is_restored_from_a_rabbitmq_that_was_emptied_before_re
         assert_eq!(later.terms(&crawl(id)).await.unwrap().max_pages, terms.max_pages, "{id}");
     }
     // A crawl that is over is created again for a program that meets it, and for no other.
-    let reopened = later.open(&crawl("cancelled"), terms, "producer", LONG).await;
+    let reopened = later.open(&crawl("cancelled"), terms, "producer", LONG, Past::Possible).await;
     assert!(reopened.is_err_and(|error| !error.is_temporary()), "it stays cancelled");
 }
 
@@ -93,7 +93,7 @@ async fn what_was_ordered_holds_in_a_redis_that_has_lost_its_last_second() {
     let mut redis = OwnRedis::start().await;
     let (records, hosts) = store_on(&vhost, redis.url.clone()).await;
     for id in ["paused", "resumed", "cancelled"] {
-        records.begin(&crawl(id), Terms::default(), "producer", LONG).await.unwrap();
+        records.open(&crawl(id), Terms::default(), "producer", LONG, Past::None).await.unwrap();
     }
     let [bad, good] = ["bad.example", "good.example"].map(HostKey::from_text);
     records.pause(&crawl("resumed")).await.unwrap();
@@ -133,7 +133,7 @@ async fn no_page_begins_and_no_order_is_taken_before_a_redis_knows_again_what_it
     let (worker, url) = ("w".parse().unwrap(), CanonicalUrl::parse("http://site.example/").unwrap());
     let claim = |id| Claim { crawl: crawl(id), key: url.clone().into() };
     for id in ["started", "resumed"] {
-        let lease = records.begin(&crawl(id), Terms::default(), "producer", LONG).await.unwrap();
+        let lease = records.open(&crawl(id), Terms::default(), "producer", LONG, Past::None).await.unwrap();
         records.admit(&lease, &[NewWork::seed(url.clone(), Lane::Bulk)]).await.unwrap();
         records.claim(&worker, &[Message::seed(url.clone(), crawl(id), Lane::Bulk)]).await.unwrap();
     }
@@ -156,10 +156,10 @@ async fn no_page_begins_and_no_order_is_taken_before_a_redis_knows_again_what_it
 async fn a_crawl_that_finished_is_not_begun_anew_in_a_redis_that_forgets_it_before_its_end_was_announced() {
     let vhost = VirtualHost::new().await;
     let (records, _) = store(&vhost).await;
-    let lease = records.begin(&crawl("ended"), Terms::default(), "producer", LONG).await.unwrap();
-    records.close(lease).await.unwrap();
+    let lease = records.open(&crawl("ended"), Terms::default(), "producer", LONG, Past::None).await.unwrap();
+    records.close(lease, None).await.unwrap();
     let (later, _) = store(&vhost).await;
-    let reopened = later.open(&crawl("ended"), Terms::default(), "producer", LONG).await;
+    let reopened = later.open(&crawl("ended"), Terms::default(), "producer", LONG, Past::Possible).await;
     assert!(reopened.is_err_and(|error| !error.is_temporary()));
 }
 
@@ -168,7 +168,7 @@ async fn what_was_ordered_is_written_again_when_somebody_deletes_the_stream_whil
     let vhost = VirtualHost::new().await;
     let (records, _) = store(&vhost).await;
     let worker = "w".parse().unwrap();
-    records.begin(&crawl("paused"), Terms::default(), "producer", LONG).await.unwrap();
+    records.open(&crawl("paused"), Terms::default(), "producer", LONG, Past::None).await.unwrap();
     records.pause(&crawl("paused")).await.unwrap();
     records.sweep(&worker).await.unwrap();
     vhost.delete("control").await;
@@ -199,7 +199,7 @@ async fn a_page_limit_counts_what_was_done_before_redis_was_emptied() {
         numbers.map(|number| Message::seed(url(number), crawl.clone(), Lane::Bulk)).collect()
     };
     let terms = Terms { max_pages: NonZeroU64::new(5), ..Terms::default() };
-    let lease = records.begin(&crawl, terms, "producer", LONG).await.unwrap();
+    let lease = records.open(&crawl, terms, "producer", LONG, Past::None).await.unwrap();
     let new: Vec<NewWork> = (0..9).map(|number| NewWork::seed(url(number), Lane::Bulk)).collect();
     records.admit(&lease, &new).await.unwrap();
     records.claim(&worker, &messages(0..4)).await.unwrap();
@@ -221,7 +221,7 @@ async fn a_page_limit_counts_what_was_done_before_redis_was_emptied() {
 /// Opens a crawl of at most `pages` pages, to read its sources.
 async fn begin(records: &RedisRecords, id: &str, holder: &str, pages: u64, ttl: Duration) -> Lease {
     let terms = Terms { max_pages: NonZeroU64::new(pages), ..Terms::default() };
-    records.begin(&crawl(id), terms, holder, ttl).await.unwrap()
+    records.open(&crawl(id), terms, holder, ttl, Past::None).await.unwrap()
 }
 
 async fn admit(records: &RedisRecords, lease: &Lease) {
@@ -247,12 +247,12 @@ async fn the_end_of_discovery_is_logged_with_the_terms_of_the_crawl_when_its_ans
     let first = begin(&records, "closed", "one 0001", 5, LONG).await;
     let second = begin(&records, "closed", "two 0002", 7, LONG).await;
     admit(&records, &second).await;
-    records.close_read(second, Some(SourcesRead::default())).await.unwrap();
+    records.close(second, Some(SourcesRead::default())).await.unwrap();
     // A process that carries it out, and dies before it logs that.
     let dies = RedisRecords::new(link(redis).await, LONG, Dedup::Plain);
-    dies.close_read(first.clone(), Some(SourcesRead::default())).await.unwrap();
+    dies.close(first.clone(), Some(SourcesRead::default())).await.unwrap();
     assert_eq!(as_logged(&vhost, "closed").await, (false, false, Some(7)), "nobody has logged it");
-    records.close_read(first, Some(SourcesRead::default())).await.unwrap();
+    records.close(first, Some(SourcesRead::default())).await.unwrap();
     assert_eq!(as_logged(&vhost, "closed").await, (true, false, Some(7)));
 }
 
@@ -280,10 +280,13 @@ async fn a_crawl_that_ends_with_its_discovery_stays_incomplete_in_a_redis_that_f
     let (records, _) = store(&vhost).await;
     let lease = begin(&records, "ended", "producer 0001", 7, LONG).await;
     let unread = SourcesRead { incomplete: true, ..SourcesRead::default() };
-    records.close_read(lease, Some(unread)).await.unwrap();
+    records.close(lease, Some(unread)).await.unwrap();
     assert!(records.crawl_stats(&crawl("ended").id).await.unwrap().unwrap().empty);
     let (later, _) = store(&vhost).await;
-    assert!(later.open(&crawl("ended"), Terms::default(), "producer", LONG).await.is_err(), "it is over");
+    assert!(
+        later.open(&crawl("ended"), Terms::default(), "producer", LONG, Past::Possible).await.is_err(),
+        "it is over"
+    );
     let stats = later.crawl_stats(&crawl("ended").id).await.unwrap().unwrap();
     assert_eq!((stats.status, stats.incomplete), (CrawlState::Finished, true));
     assert!(!stats.empty, "it is not known what came of it");
@@ -295,18 +298,18 @@ async fn a_session_without_sources_changes_nothing_of_what_is_logged_of_them() {
     let (records, _) = store(&vhost).await;
     let reader = begin(&records, "read", "producer 0001", 7, LONG).await;
     admit(&records, &reader).await;
-    records.close_read(reader, Some(SourcesRead::default())).await.unwrap();
+    records.close(reader, Some(SourcesRead::default())).await.unwrap();
     for pages in [7, 9] {
         let silent = begin(&records, "read", "api", pages, LONG).await;
         let (discovered, ..) = as_logged(&vhost, "read").await;
         assert_eq!(discovered, pages == 7, "another limit is logged");
-        records.close(silent).await.unwrap();
+        records.close(silent, None).await.unwrap();
         assert_eq!(as_logged(&vhost, "read").await, (true, false, Some(pages)));
     }
     let silent = begin(&records, "read", "api", 9, LONG).await;
     let reader = begin(&records, "read", "producer 0001", 9, LONG).await;
-    records.close_read(reader, Some(SourcesRead::default())).await.unwrap();
+    records.close(reader, Some(SourcesRead::default())).await.unwrap();
     assert!(!as_logged(&vhost, "read").await.0, "its sources were read again");
-    records.close(silent).await.unwrap();
+    records.close(silent, None).await.unwrap();
     assert_eq!(as_logged(&vhost, "read").await, (true, false, Some(9)));
 }

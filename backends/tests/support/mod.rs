@@ -3,9 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use trawl_backends::redis::{self, Link, RedisRecords};
-use trawl_common::settings::{Dedup, Redis, ServerUrl};
+use trawl_backends::rabbitmq::{QueueDepths, RabbitMq};
+use trawl_backends::redis::{self, Link, RedisPages, RedisRecords};
+use trawl_common::settings::{self, Dedup, Items, Queues, Redis, ServerUrl};
+use trawl_engine::Coordinator;
+use trawl_testkit::conformance::carrying::Carrier;
 use trawl_testkit::conformance::control::ControlPorts;
+use trawl_testkit::servers::{self, VirtualHost};
 
 pub(crate) const LONG: Duration = Duration::from_secs(600);
 pub(crate) const BRIEF: Duration = Duration::from_millis(200);
@@ -19,7 +23,28 @@ pub(crate) async fn control_ports_on(redis: ServerUrl, dedup: Dedup, lost_after:
     ControlPorts { frontier: redis.clone(), control: redis }
 }
 
-/// Tests that this dedup keeps every promise of a frontier, and that the stats agree after random sequences of calls.
+/// Returns an engine on a database and a virtual host of its own.
+pub(crate) async fn carrier_with(dedup: Dedup) -> (VirtualHost, Carrier) {
+    let vhost = VirtualHost::new().await;
+    let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
+    let depths = QueueDepths::new(&broker).unwrap();
+    let broker = RabbitMq::connect(&broker, &Queues::default(), &Items::default()).await.unwrap();
+    let redis = link(servers::own_database().await).await;
+    let records = Arc::new(RedisRecords::new(redis.clone(), LONG, dedup).looking_at(depths));
+    let pages = Arc::new(RedisPages::new(redis));
+    let engine = Arc::new(Coordinator::new(records.clone(), Arc::new(broker), pages.clone()));
+    let carrier = Carrier {
+        engine,
+        stats: records.clone(),
+        control: records,
+        pages,
+        health: Arc::default(),
+        claims_ahead: true,
+    };
+    (vhost, carrier)
+}
+
+/// Tests that an engine with this dedup keeps every promise, so do its records alone, and that the stats agree after random sequences of calls.
 macro_rules! keeps_promises {
     ($dedup:expr, $cases:literal) => {
         mod promises {
@@ -27,11 +52,16 @@ macro_rules! keeps_promises {
 
             use proptest::prelude::*;
             use trawl_engine::Records;
+            use trawl_testkit::conformance::carrying::Carrier;
             use trawl_testkit::conformance::control::ControlPorts;
             use trawl_testkit::conformance::random::{obeys_the_model, steps};
-            use trawl_testkit::servers;
+            use trawl_testkit::servers::{self, VirtualHost};
 
-            use $crate::support::{BRIEF, LONG, control_ports_on};
+            use $crate::support::{BRIEF, LONG, carrier_with, control_ports_on};
+
+            async fn carrier() -> (VirtualHost, Carrier) {
+                carrier_with($dedup).await
+            }
 
             async fn frontier() -> ((), Arc<dyn Records>) {
                 ((), control_ports_on(servers::redis(), $dedup, LONG).await.frontier)
@@ -49,6 +79,7 @@ macro_rules! keeps_promises {
                 ((), control_ports_on(servers::own_database().await, $dedup, BRIEF).await)
             }
 
+            trawl_testkit::carrying_conformance!(carrier);
             trawl_testkit::frontier_conformance!(frontier, brief_frontier);
             trawl_testkit::control_conformance!(control_ports, brief_control_ports);
 

@@ -24,7 +24,7 @@ use trawl_common::ports::{Claim, Error, ErrorKind, Finish, NewWork, Result, Term
 use trawl_common::settings::{Dedup, Redis, ServerUrl};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_engine::{Linking, Records};
+use trawl_engine::{Admission, Claims, Linking, Outbox, Past, Settlements};
 
 /// Number of URLs per call, as many as the adapter sends at once.
 const BATCH: usize = 500;
@@ -141,7 +141,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     async fn admit(&mut self, urls: usize, links: bool) -> Result<()> {
-        let lease = self.records.open(&self.crawl, Terms::default(), "bench", LONG).await?;
+        let lease = self.records.open(&self.crawl, Terms::default(), "bench", LONG, Past::Possible).await?;
         let parent = seed(urls);
         self.records.admit(&lease, slice::from_ref(&parent)).await?;
         self.records.claim(&worker(), &[parent.message(&self.crawl)]).await?;

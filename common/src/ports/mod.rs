@@ -1,6 +1,7 @@
 //! The ports, grouped by their callers. Most have two adapters, one on servers and one embedded, that pass one conformance
 //! suite. A sink is written for each kind of destination; items are read again from the stream of RabbitMQ alone, and the
-//! permanent history is on PostgreSQL alone. [`Requests`] is implemented by the worker, for the engine.
+//! permanent history is on PostgreSQL alone. [`Requests`] is implemented by the worker, for the engine. What a fleet's engine
+//! itself asks of its records and its broker is in `trawl-engine`; Redis and RabbitMQ are their only adapters.
 //!
 //! | port | for |
 //! |---|---|
@@ -91,6 +92,8 @@ pub struct Ports {
     pub sink_factory: Arc<dyn SinkFactory>,
     /// The log, for people.
     pub logs: Arc<dyn Logs>,
+    /// The tasks that have ended lately.
+    pub ended_tasks: Arc<dyn Logs>,
     /// The permanent history, if there is one.
     pub history: Option<Arc<dyn History>>,
 }

@@ -1,6 +1,6 @@
 //! Operator view of crawls and workers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use serde::Serialize;
@@ -17,22 +17,6 @@ use crate::time::UnixMs;
 pub trait Stats: Send + Sync {
     /// Returns the stats of one crawl; `None` if there is no such crawl.
     async fn crawl_stats(&self, crawl: &CrawlId) -> Result<Option<CrawlStats>>;
-
-    /// Returns the stats of the ad-hoc crawls in which the work is that a crawl handed to other spiders, and that this
-    /// work handed on.
-    async fn handed(&self, from: &CrawlStats) -> Result<Vec<CrawlStats>> {
-        let mut found: Vec<CrawlStats> = Vec::new();
-        let mut seen: BTreeSet<CrawlRef> = from.handed_to().collect();
-        let mut next: Vec<CrawlRef> = seen.iter().cloned().collect();
-        while let Some(crawl) = next.pop() {
-            if let Some(stats) = self.crawl_stats(&crawl.id).await? {
-                next.extend(stats.handed_to().filter(|further| seen.insert(further.clone())));
-                found.push(stats);
-            }
-        }
-        found.sort_by(|one, other| one.crawl.cmp(&other.crawl));
-        Ok(found)
-    }
 
     /// Returns the stats of every known crawl, the newest first.
     async fn crawls(&self) -> Result<Vec<CrawlStats>>;

@@ -4,7 +4,9 @@
 pub mod batching;
 pub mod cancel;
 pub mod clock_check;
+pub mod crawl_end;
 pub mod dead_letters;
+pub mod ended_tasks;
 pub mod exit;
 pub mod explain;
 pub mod fleet_log;

@@ -19,9 +19,10 @@ pub struct Home {
 impl Home {
     /// Creates the home of a spider with this `[start]` and these `allowed_domains`.
     pub(super) fn new(start: &Start, allowed_domains: &[String]) -> Self {
-        let Start { sitemaps, urls, robots, requests, tasks: _ } = start;
+        let Start { sitemaps, urls, robots, requests, csv, tasks: _ } = start;
         let requests = requests.iter().map(|request| &request.url);
-        let start = [sitemaps, urls, robots].into_iter().flatten().chain(requests);
+        let start = [sitemaps, urls, robots].into_iter().flatten().chain(requests).map(String::as_str);
+        let start = start.chain(csv.iter().map(|csv| csv.request.url()));
         let start: Vec<_> = start.filter_map(|url| CanonicalUrl::parse(url).ok()).collect();
         let is_any = domains::allow_any(allowed_domains);
         Self {

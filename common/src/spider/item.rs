@@ -32,6 +32,12 @@ pub struct Item {
     /// The page's own URL, if it is another: a redirect led there, or the page names `url` as canonical.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_url: Option<String>,
+    /// The page, request or task that led to its page, if the spider has kinds of pages; `None` at the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub referrer: Option<String>,
+    /// The kinds of pages from the start to its page, if the spider has kinds of pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Vec<String>>,
     /// The extracted values, by field.
     pub fields: Map<String, Value>,
 }

@@ -16,6 +16,8 @@ pub struct ItemRule {
     pub each: Option<Sited<String>>,
     /// The fields by name, in order.
     pub fields: Vec<(String, Field)>,
+    /// The number of the kind of page that has them; `None` for every page.
+    pub page: Option<usize>,
 }
 
 impl ItemRule {
@@ -30,7 +32,7 @@ impl ItemRule {
             fields.retain(|(other, _)| other != name);
             fields.push((name.clone(), Field::new(FieldSource::Css(Sited::nowhere(selector.clone())))));
         }
-        Self { name: None, each: None, fields }
+        Self { name: None, each: None, fields, page: None }
     }
 }
 
@@ -137,6 +139,8 @@ pub enum FieldSource {
     Table(Sited<String>),
     /// `page`: a property of the page itself.
     Page(PageField),
+    /// `carried`: a value that the pages that led here passed on.
+    Carried(String),
     /// `each` and `fields`: an object for each match of a selector, with fields looked for inside it.
     Each(Sited<String>, Vec<(String, Field)>),
 }

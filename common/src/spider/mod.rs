@@ -3,6 +3,7 @@
 
 pub mod arguments;
 mod ban;
+mod carried;
 mod domains;
 mod expect;
 pub mod file;
@@ -17,6 +18,8 @@ mod items;
 mod origin;
 mod overrides;
 pub mod page_history;
+mod pages;
+mod paginate;
 pub mod pattern;
 mod politeness;
 mod request;
@@ -30,6 +33,7 @@ mod version;
 use std::num::NonZeroU64;
 
 pub use ban::{Ban, Bans, Then};
+pub use carried::{Carried, ListPlace, MAX_CARRIED_BYTES};
 pub use expect::Expect;
 pub use file_hash::{FileHash, InvalidFileHash};
 pub use follow::Follow;
@@ -39,11 +43,13 @@ pub use item_counts::ItemCounts;
 pub use items::{Field, FieldSource, ItemRule, Kind, PageField, Required, Whitespace};
 pub use origin::Origin;
 pub use overrides::SpiderOverrides;
+pub use pages::{PageFollow, PageForm, PageKind, PageMatch};
+pub use paginate::{Paginate, PaginateBy, Parameter};
 pub use politeness::PolitenessOverrides;
 pub use request::Request;
 pub use scope::{LinkVerdict, Scope};
 pub use secret::Secret;
-pub use start::Start;
+pub use start::{CsvRequests, Start};
 pub use tasks::{NotSubmitted, crawl_for};
 pub use text::SpiderText;
 pub use version::{InvalidFiles, InvalidVersion, SpiderFiles, Version};
@@ -87,6 +93,10 @@ pub struct Spider {
     pub request: Request,
     /// The rules for responses that are not pages.
     pub ban: Ban,
+    /// The kinds of its pages; empty if all are alike.
+    pub pages: Vec<PageKind>,
+    /// The ways to the further pages of lists.
+    pub paginate: Vec<Paginate>,
     /// The items to extract.
     pub items: Vec<ItemRule>,
     /// The program that does its tasks, or reads its pages.
@@ -116,6 +126,8 @@ impl Spider {
             politeness: PolitenessOverrides::default(),
             request: Request::default(),
             ban: Ban::default(),
+            pages: Vec::new(),
+            paginate: Vec::new(),
             items: vec![ItemRule::of_every_page(items)],
             handler: None,
             sinks: None,
@@ -142,6 +154,23 @@ impl Spider {
     /// Returns the rules that route its URLs: its own, followed by those of the settings.
     pub fn routes(&self, settings: &[Rule]) -> Vec<Rule> {
         self.route.iter().chain(settings).cloned().collect()
+    }
+
+    /// Returns the values that its pages carry to others, in the order of the file.
+    pub fn carried(&self) -> impl Iterator<Item = &(String, Field)> {
+        self.pages.iter().flat_map(|kind| {
+            let rules = kind.follow.iter().flatten().flat_map(|rule| &rule.carry);
+            kind.carry.iter().chain(rules)
+        })
+    }
+
+    /// Whether its links say which kinds of pages led to them, and pass on values, or where in a list they are: then all its pages are
+    /// [requests](crate::request) with data, so that it admits each once, whichever link comes first.
+    pub fn tracks(&self) -> bool {
+        let carries = self.carried().next().is_some() || !self.paginate.is_empty();
+        let mut rules = self.pages.iter().flat_map(|kind| kind.follow.iter().flatten());
+        let asks = rules.any(|rule| rule.request.is_some() || rule.form.is_some());
+        carries || asks || self.pages.iter().any(|kind| !kind.when.from.is_empty())
     }
 
     /// Whether URLs of `host` are taken.

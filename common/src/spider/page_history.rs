@@ -216,6 +216,8 @@ mod tests {
             item: kind.map(str::to_owned),
             change: None,
             final_url: None,
+            referrer: None,
+            path: None,
             fields,
         }
     }

@@ -87,8 +87,9 @@ pub fn reason(error: &regex::Error) -> String {
     last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
-/// Compiles the patterns under `key` as one set, which takes as long to match as the longest of them.
-pub(super) fn all(key: &str, list: &[Sited<String>]) -> Result<RegexSet, Vec<Mistake>> {
+/// Compiles the patterns under `key` as one set, which takes as long to match as the longest of them. Fails with the
+/// invalid patterns.
+pub fn all(key: &str, list: &[Sited<String>]) -> Result<RegexSet, Vec<Mistake>> {
     let compile = |patterns: &[&str]| RegexSetBuilder::new(patterns).size_limit(MAX).build();
     let all: Vec<&str> = list.iter().map(|pattern| pattern.value.as_str()).collect();
     compile(&all).map_err(|error| {

@@ -43,7 +43,10 @@ impl Scope {
     pub fn new(spider: &Spider) -> Result<Self, Vec<Mistake>> {
         let all = Follow { depth: u16::MAX, max_repeats: u8::MAX, ..Follow::default() };
         let named = || spider.page_handler().map(|_| all);
-        let bounds = spider.follow.clone().or_else(named).as_ref().map(Bounds::new).transpose()?;
+        let has_links = !spider.paginate.is_empty() || spider.pages.iter().any(|kind| kind.follow.is_some());
+        let of_pages = || has_links.then(Follow::default);
+        let bounds =
+            spider.follow.clone().or_else(named).or_else(of_pages).as_ref().map(Bounds::new).transpose()?;
         let domains = spider.allowed_domains.iter().map(|domain| domain.to_ascii_lowercase()).collect();
         Ok(Self { domains, follow: bounds })
     }

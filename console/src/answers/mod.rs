@@ -19,7 +19,7 @@ pub(crate) use self::schedules::{Scheduled, Schedules};
 pub(crate) use self::spiders::{
     Added, Argument, Checked, Mistake, Removed, Spider, SpiderText, Spiders, Trial, Version, Versions,
 };
-pub(crate) use self::tasks::{CancelledTasks, IN_LIST, SubmittedTasks, Task, Tasks};
+pub(crate) use self::tasks::{CancelledTasks, EndedTask, EndedTasks, IN_LIST, SubmittedTasks, Task, Tasks};
 use crate::shown::{Bytes, Number, Rate, Seconds, Text, Time};
 
 /// A page of crawls.
@@ -46,6 +46,7 @@ pub(crate) struct Crawl {
     pub(crate) expired: Number,
     pub(crate) cancelled: Number,
     pub(crate) pending: Number,
+    pub(crate) handed_pending: Number,
     pub(crate) bytes: Bytes,
     pub(crate) items: Number,
     pub(crate) item_kinds: BTreeMap<String, Number>,

@@ -5,7 +5,7 @@ use trawl_common::task_report::TaskPlace;
 use trawl_common::text::printable;
 
 use crate::address::{self, address};
-use crate::shown::{Bytes, Number, Text, Time};
+use crate::shown::{Bytes, Number, Seconds, Text, Time};
 
 /// Maximum length of a recipe in a list, in bytes; the API is asked for slightly more.
 pub(crate) const IN_LIST: usize = 200;
@@ -51,17 +51,61 @@ pub(crate) struct SubmittedTasks {
     pub(crate) crawl: String,
 }
 
+/// A page of ended tasks.
+#[derive(Deserialize)]
+pub(crate) struct EndedTasks {
+    pub(crate) tasks: Vec<EndedTask>,
+    pub(crate) next: Option<String>,
+}
+
+/// A task that has ended.
+#[derive(Deserialize)]
+pub(crate) struct EndedTask {
+    pub(crate) task: String,
+    pub(crate) crawl: String,
+    pub(crate) spider: String,
+    pub(crate) outcome: Text,
+    pub(crate) ended: Time,
+    pub(crate) seconds: Option<Seconds>,
+    pub(crate) worker: Text,
+    pub(crate) attempts: Number,
+    pub(crate) items: Number,
+    pub(crate) error: Option<Text>,
+    pub(crate) class: Option<Text>,
+    recipe: String,
+    recipe_bytes: Bytes,
+}
+
+impl EndedTask {
+    /// The start of its recipe, on one line.
+    pub(crate) fn line(&self) -> String {
+        line(&self.recipe, self.recipe_bytes)
+    }
+
+    /// The address of its page.
+    pub(crate) fn path(&self) -> String {
+        address::task(&self.task, Some(&self.crawl))
+    }
+}
+
+/// Returns the start of a recipe of this length on one line.
+fn line(recipe: &str, bytes: Bytes) -> String {
+    let line = printable(recipe, IN_LIST);
+    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let is_cut = bytes.0 > recipe.len() as u64 || recipe.len() > IN_LIST;
+    match (line.as_str(), is_cut) {
+        ("", false) => "nothing that is seen".to_owned(),
+        (line, true) => format!("{line}…"),
+        (line, false) => line.to_owned(),
+    }
+}
+
 impl Task {
     /// The start of its recipe, on one line.
     pub(crate) fn line(&self) -> String {
-        let Some(recipe) = &self.recipe else { return "its recipe is lost".to_owned() };
-        let line = printable(recipe, IN_LIST);
-        let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-        let is_cut = self.recipe_bytes.0 > recipe.len() as u64 || recipe.len() > IN_LIST;
-        match (line.as_str(), is_cut) {
-            ("", false) => "nothing that is seen".to_owned(),
-            (line, true) => format!("{line}…"),
-            (line, false) => line.to_owned(),
+        match &self.recipe {
+            Some(recipe) => line(recipe, self.recipe_bytes),
+            None => "its recipe is lost".to_owned(),
         }
     }
 

@@ -20,6 +20,9 @@ use crate::visitor::Visitor;
 /// The number of crawls on one page.
 const LIMIT: &str = "50";
 
+/// The choice of crawls that are running and stand still.
+const STALLED: &str = "stalled";
+
 /// The filter and the position in the list.
 #[derive(Deserialize)]
 pub(crate) struct Listing {
@@ -49,14 +52,18 @@ pub(crate) async fn list(
     Asked(listing): Asked<Listing>,
 ) -> Answer {
     let (status, spider) = (written(&listing.status), written(&listing.spider));
-    let call = Call::get(&["crawls"]).with("limit", LIMIT).with_any("status", status);
+    let call = Call::get(&["crawls"]).with("limit", LIMIT);
+    let call = match status {
+        Some(STALLED) => call.with("stalled", "true"),
+        status => call.with_any("status", status),
+    };
     let call = call.with_any("spider", spider).with_any("cursor", listing.cursor.as_deref());
     let Crawls { crawls, next } = console.ask(&visitor, call).await?;
     let choice = |name: &'static str| {
         let chosen = (name != "all").then_some(name);
         (name, path(chosen, spider, None), chosen == status)
     };
-    let names = std::iter::once("all").chain(CrawlState::VARIANTS.iter().copied());
+    let names = ["all"].into_iter().chain(CrawlState::VARIANTS.iter().copied()).chain([STALLED]);
     let is_first = listing.cursor.is_none();
     html(&CrawlsPage {
         // Only the first page changes.

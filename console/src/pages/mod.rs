@@ -6,6 +6,7 @@ mod crawl;
 mod crawls;
 mod dead_letters;
 mod deploy;
+mod ended_tasks;
 mod hosts;
 mod items;
 mod jobs;
@@ -65,6 +66,7 @@ fn looking() -> Router<Arc<Console>> {
         .route("/projects/{project}", get(project::show))
         .route("/schedules", get(schedules::list))
         .route("/tasks", get(tasks::list))
+        .route("/tasks/ended", get(ended_tasks::list))
         .route("/tasks/{task}", get(task::show))
         .route("/logs", get(logs::list))
         .route("/dead-letters", get(dead_letters::list))

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::Console;
 use crate::address;
-use crate::answers::{Entry, Logs, Task};
+use crate::answers::{EndedTask, EndedTasks, Entry, Logs, Task};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Segments, written};
@@ -35,6 +35,8 @@ struct TaskPage {
     crawl: Option<Text>,
     /// `None` if it is done, was cancelled, or is not known.
     task: Option<Task>,
+    /// Its last end that is kept, unless it is pending.
+    end: Option<EndedTask>,
     recipe: Option<Shown>,
     /// The last entries of its log.
     entries: Vec<Entry>,
@@ -82,6 +84,11 @@ pub(crate) async fn show(
             Err(Failure { status: 404, .. }) => None,
             Err(failure) => return Err(failure),
         };
+    let call = Call::get(&["tasks", "ended"]).with("task", &key).with("limit", "1").with_any("crawl", crawl);
+    let end = match task {
+        Some(_) => None,
+        None => console.ask::<EndedTasks>(&visitor, call).await?.tasks.pop(),
+    };
     let call = Call::get(&["logs"]).with("task", &key).with("limit", LOG).with_any("crawl", crawl);
     let Logs { entries, next } = console.ask(&visitor, call).await?;
     let is_live = task.as_ref().is_some_and(|task| !task.has_failed());
@@ -91,6 +98,7 @@ pub(crate) async fn show(
         crawl: crawl.map(Text::from),
         has_more: next.is_some(),
         key,
+        end,
         task,
         entries,
     })

@@ -132,18 +132,29 @@ pub(crate) async fn list(
     if is_first && listing.place().is_none() {
         tasks = running_first(&console, &visitor, &listing, tasks).await?;
     }
-    let choice = |name: &'static str| {
-        let chosen = (name != "all").then_some(name);
-        (name, listing.path(chosen, &[]), chosen == listing.place())
-    };
     html(&TasksPage {
         page: Page::new("Tasks", Here::Tasks, &visitor).live(is_first && listing.is_cheap(&tasks)),
-        choices: std::iter::once("all").chain(TaskPlace::NAMES.iter().copied()).map(choice).collect(),
+        choices: choices(&listing.of_crawls(), listing.place()),
         tasks,
         is_first,
         next: next.map(|next| listing.at(&next)),
         listing,
     })
+}
+
+/// Returns the choices of a list of tasks: the name of each, its address for these crawls, and whether it is selected.
+/// Those that have ended are another list.
+pub(super) fn choices(of_crawls: &[(&str, &str)], chosen: Option<&str>) -> Vec<(&'static str, String, bool)> {
+    let choice = |name: &'static str| {
+        let place = (name != "all").then_some(name);
+        let fields = of_crawls.iter().copied();
+        let path = match name {
+            "ended" => address("/tasks/ended", fields),
+            _ => address("/tasks", fields.chain(place.map(|place| ("place", place)))),
+        };
+        (name, path, place == chosen)
+    };
+    ["all"].into_iter().chain(TaskPlace::NAMES.iter().copied()).chain(["ended"]).map(choice).collect()
 }
 
 /// A position in the API's list: a cursor, and the number of entries there that were shown already.

@@ -1,7 +1,7 @@
 //! Tasks: submitted, found, read, retried, cancelled.
 
 use trawl_common::frontier::TaskKey;
-use trawl_common::logs::{LogEntry, LogLevel};
+use trawl_common::logs::{LogEntry, LogLevel, TaskEnd};
 use trawl_common::names::CrawlRef;
 use trawl_common::task::NewTask;
 
@@ -262,4 +262,35 @@ async fn the_page_of_a_spider_with_a_program_says_so_and_leads_to_its_tasks() {
     ] {
         assert!(shown.has(says), "{says}: {}", shown.text);
     }
+}
+
+#[tokio::test]
+async fn tasks_that_have_ended_are_shown_with_how_and_nothing_of_them_is_markup() {
+    let console = Fixture::open().await;
+    let person = console.nobody();
+    let (key, crawl) = (key(HOSTILE).to_string(), CrawlRef::adhoc_of("payments".parse().unwrap()));
+    let ended = TaskEnd {
+        outcome: "failed".to_owned(),
+        took_ms: Some(61_000),
+        attempts: 4,
+        items: 17,
+        recipe: HOSTILE.to_owned(),
+        recipe_bytes: 5_000,
+    };
+    let entry = LogEntry::new(&"w-1".parse().unwrap(), LogLevel::Info, HOSTILE).in_crawl(&crawl);
+    let entry = LogEntry { ended: Some(ended), ..entry.about(&key).of_class("handler") };
+    console.backend.ended_tasks.append(&[entry]).await.unwrap();
+    for path in ["/tasks/ended", "/tasks/ended?spider=payments", &*format!("/tasks/{key}")] {
+        let page = person.get(path).await;
+        assert_eq!(page.status, 200, "{path}");
+        for says in ["status failed", "handler", "1 min 01 s", "17", "w-1", "adhoc.payments", "alert(1)"] {
+            assert!(page.has(says), "{path}: {says}: {}", page.text);
+        }
+        for hostile in ["<script>alert", "<img", "\u{202e}", "\u{1b}"] {
+            assert!(!page.has(hostile), "{path}: {hostile:?}: {}", page.text);
+        }
+    }
+    assert!(person.get("/tasks/ended?crawl=other").await.has("No task fits"));
+    let tasks = person.get("/tasks?spider=payments").await;
+    assert!(tasks.has("href=\"/tasks/ended?spider=payments\""), "{}", tasks.text);
 }

@@ -36,7 +36,7 @@ impl<'a> Found<'a> {
     pub(crate) fn shown(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) => Cow::Borrowed(text),
-            Self::Element(element) => legible(&visible_text(*element), MAX_TEXT).into(),
+            Self::Element(element) => legible(&visible_words(*element), MAX_TEXT).into(),
             Self::Json(value) => value.as_str().map_or_else(|| value.to_string().into(), Cow::Borrowed),
         }
     }
@@ -47,7 +47,7 @@ pub(crate) fn is_hidden(name: &str) -> bool {
     matches!(name, "script" | "style" | "noscript" | "template")
 }
 
-/// Returns the visible text of an element.
+/// Returns the visible text of an element as it stands in the page.
 pub(crate) fn visible_text(element: ElementRef<'_>) -> String {
     let mut text = String::new();
     for node in element.descendants() {
@@ -67,31 +67,44 @@ pub(crate) fn visible_text(element: ElementRef<'_>) -> String {
 /// paragraphs, and the lines of `<pre>` and `<textarea>` as they are. White space within a line, and empty lines beyond that, are for the
 /// caller to leave out.
 pub(crate) fn visible_lines(element: ElementRef<'_>) -> String {
-    let mut lines = Lines::default();
-    for edge in element.traverse() {
-        if lines.text.len() > MAX_READ {
-            break;
-        }
-        match edge {
-            Edge::Open(node) if is_preformatted(node) => {
-                lines.preformatted += 1;
-                lines.begin(breaks_around(node));
+    Lines::default().of(element)
+}
+
+/// Returns the text of an element that a reader sees, likewise, but with all white space of the page: what stands on several lines
+/// is several words.
+pub(crate) fn visible_words(element: ElementRef<'_>) -> String {
+    Lines { preformatted: 1, ..Lines::default() }.of(element)
+}
+
+impl Lines {
+    /// Returns the lines of an element.
+    fn of(self, element: ElementRef<'_>) -> String {
+        let mut lines = self;
+        for edge in element.traverse() {
+            if lines.text.len() > MAX_READ {
+                break;
             }
-            Edge::Close(node) if is_preformatted(node) => {
-                lines.preformatted -= 1;
-                lines.begin(breaks_around(node));
+            match edge {
+                Edge::Open(node) if is_preformatted(node) => {
+                    lines.preformatted += 1;
+                    lines.begin(breaks_around(node));
+                }
+                Edge::Close(node) if is_preformatted(node) => {
+                    lines.preformatted -= 1;
+                    lines.begin(breaks_around(node));
+                }
+                Edge::Open(node) => match node.value() {
+                    Node::Text(piece) if !lines.is_hidden(node.parent()) => lines.write(piece),
+                    Node::Element(element) if element.name() == "br" => lines.text.push('\n'),
+                    Node::Element(element) if matches!(element.name(), "td" | "th") => lines.text.push('\t'),
+                    Node::Element(element) => lines.begin(breaks(element.name())),
+                    _ => {}
+                },
+                Edge::Close(node) => lines.begin(breaks_around(node)),
             }
-            Edge::Open(node) => match node.value() {
-                Node::Text(piece) if !lines.is_hidden(node.parent()) => lines.write(piece),
-                Node::Element(element) if element.name() == "br" => lines.text.push('\n'),
-                Node::Element(element) if matches!(element.name(), "td" | "th") => lines.text.push(' '),
-                Node::Element(element) => lines.begin(breaks(element.name())),
-                _ => {}
-            },
-            Edge::Close(node) => lines.begin(breaks_around(node)),
         }
+        lines.text
     }
-    lines.text
 }
 
 /// Collects a text with its lines.
@@ -119,12 +132,10 @@ impl Lines {
         if !piece.trim().is_empty() {
             self.text.extend(std::iter::repeat_n('\n', std::mem::take(&mut self.due)));
         }
-        let is_kept = self.preformatted > 0;
-        self.text.extend(piece.chars().map(|c| match c {
-            '\n' if is_kept => '\n',
-            '\n' | '\r' => ' ',
-            c => c,
-        }));
+        match self.preformatted {
+            0 => self.text.extend(piece.chars().map(|c| if matches!(c, '\n' | '\r') { ' ' } else { c })),
+            _ => self.text.push_str(piece),
+        }
     }
 }
 
@@ -143,15 +154,58 @@ fn breaks(name: &str) -> usize {
     match name {
         "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "ul" | "ol" | "dl" | "blockquote" | "pre"
         | "table" => 2,
-        _ if is_hidden(name) => 0,
-        // Cells, and inline elements.
-        "br" | "td" | "th" | "img" | "picture" | "svg" | "label" | "button" | "input" | "select"
-        | "textarea" => 0,
-        _ => usize::from(!is_inline(name)),
+        _ => usize::from(is_block(name)),
     }
 }
 
-/// Whether an element with this name does not begin a new line.
+/// Whether browsers begin a new line for an element with this name.
+fn is_block(name: &str) -> bool {
+    matches!(
+        name,
+        "address"
+            | "article"
+            | "aside"
+            | "body"
+            | "caption"
+            | "center"
+            | "dd"
+            | "details"
+            | "dialog"
+            | "dir"
+            | "div"
+            | "dt"
+            | "fieldset"
+            | "figcaption"
+            | "figure"
+            | "footer"
+            | "form"
+            | "head"
+            | "header"
+            | "hgroup"
+            | "hr"
+            | "html"
+            | "legend"
+            | "li"
+            | "listing"
+            | "main"
+            | "menu"
+            | "nav"
+            | "optgroup"
+            | "option"
+            | "plaintext"
+            | "search"
+            | "section"
+            | "summary"
+            | "tbody"
+            | "tfoot"
+            | "thead"
+            | "title"
+            | "tr"
+            | "xmp"
+    )
+}
+
+/// Whether an element with this name is part of a sentence, for the main text of a page.
 pub(crate) fn is_inline(name: &str) -> bool {
     matches!(
         name,
@@ -235,11 +289,14 @@ mod tests {
             ("<pre>a\n<b>b</b>\n\nc\n</pre>d\ne", "a\nb\n\nc\n\nd e"),
             ("a <textarea>b\nc</textarea> d", "a b\nc d"),
             ("a<script>x</script><style>y</style><span> b</span>", "a b"),
+            ("<my-price>12</my-price><sup>50</sup>", "1250"),
         ] {
             let page = Html::parse_document(html);
             let text = visible_lines(page.root_element());
             let text: Vec<String> = text.trim().lines().map(|line| legible(line, 99)).collect();
             assert_eq!(text.join("\n").replace("\n\n\n", "\n\n"), lines, "{html}");
+            let words = lines.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(legible(&visible_words(page.root_element()), 99), words, "{html}");
         }
     }
 }

@@ -1,15 +1,20 @@
 //! A spider's fields, compiled for extraction.
 
+mod pages;
+pub(crate) mod paginate;
 pub(crate) mod planner;
 pub(crate) mod query;
 pub(crate) mod selector_syntax;
 pub(crate) mod streamable;
 
+use regex::RegexSet;
 use scraper::Selector;
 use serde_json::Value;
+use trawl_common::request::RequestTemplate;
 use trawl_common::spider::{Kind, PageField, Required};
 
 use crate::document::json::Path;
+use crate::plan::paginate::Paginate;
 use crate::plan::query::Query;
 use crate::values::convert::Convert;
 
@@ -17,6 +22,12 @@ use crate::values::convert::Convert;
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) rules: Vec<Rule>,
+    /// The kinds of pages.
+    pub(crate) pages: Vec<PageKind>,
+    /// The further pages of lists.
+    pub(crate) paginate: Vec<Paginate>,
+    /// Whether links say which kinds of pages led to them.
+    pub(crate) tracks: bool,
     pub(crate) follow: Option<Follow>,
     /// Whether any field or link needs a tree.
     pub(crate) needs_tree: bool,
@@ -30,6 +41,8 @@ pub(crate) struct Rule {
     pub(crate) name: Option<String>,
     pub(crate) each: Option<Each>,
     pub(crate) fields: Vec<Field>,
+    /// The number of the kind of page that has them.
+    pub(crate) page: Option<usize>,
 }
 
 /// The matches that an object is made for, one each.
@@ -67,6 +80,7 @@ pub(crate) enum Source {
     Microdata(String, Option<Path>),
     Table(Query),
     Page(PageField),
+    Carried(String),
     Each(Each, Vec<Field>),
 }
 
@@ -81,7 +95,7 @@ impl Source {
     /// Returns the format of the responses that have this source, or `None` for both.
     pub(crate) fn format(&self) -> Option<Format> {
         match self {
-            Self::Header(_) | Self::Page(PageField::Url) => None,
+            Self::Header(_) | Self::Carried(_) | Self::Page(PageField::Url) => None,
             Self::Json(_) | Self::Each(Each::Json(_), _) => Some(Format::Json),
             _ => Some(Format::Html),
         }
@@ -129,6 +143,40 @@ pub(crate) enum Next {
     /// Index of a query of the streaming pass.
     Streamed(usize),
     Json(Path),
+}
+
+/// A kind of page.
+#[derive(Debug)]
+pub(crate) struct PageKind {
+    pub(crate) name: String,
+    pub(crate) url: RegexSet,
+    pub(crate) content_type: Vec<String>,
+    pub(crate) from: Vec<String>,
+    pub(crate) selector: Option<Each>,
+    pub(crate) follow: Option<Vec<LinkRule>>,
+    pub(crate) carry: Vec<Field>,
+}
+
+/// A rule for the links of a kind of page.
+#[derive(Debug)]
+pub(crate) struct LinkRule {
+    pub(crate) name: Option<String>,
+    pub(crate) each: Option<Each>,
+    pub(crate) link: Vec<Next>,
+    pub(crate) area: Option<Query>,
+    pub(crate) include: RegexSet,
+    pub(crate) exclude: RegexSet,
+    pub(crate) carry: Vec<Field>,
+    pub(crate) request: Option<RequestTemplate>,
+    pub(crate) form: Option<Form>,
+}
+
+/// A form that is sent.
+#[derive(Debug)]
+pub(crate) struct Form {
+    pub(crate) selector: String,
+    pub(crate) query: Query,
+    pub(crate) fill: Value,
 }
 
 impl Follow {

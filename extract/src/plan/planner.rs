@@ -18,7 +18,7 @@ use crate::values::truth::Truth;
 
 /// The place of fields, which determines their possible sources.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Inside {
+pub(super) enum Inside {
     Nothing,
     Element,
     Json,
@@ -38,6 +38,8 @@ impl Planner {
         let mut planner =
             Self { plan: Plan::default(), wanted: Wanted::default(), mistakes: Vec::new(), streams };
         planner.plan.follow = spider.follow.as_ref().map(|follow| planner.follow(follow));
+        planner.pages(spider);
+        planner.paginates(spider);
         planner.plan.rules = spider.items.iter().map(|rule| planner.rule(rule)).collect();
         planner
     }
@@ -50,10 +52,15 @@ impl Planner {
             (Some(_), Some(Each::Json(_))) => Inside::Json,
             (Some(_), _) => Inside::Element,
         };
-        Rule { name: rule.name.clone(), each, fields: self.fields("", &rule.fields, inside) }
+        Rule { name: rule.name.clone(), each, fields: self.fields("", &rule.fields, inside), page: rule.page }
     }
 
-    fn fields(&mut self, path: &str, fields: &[(String, spider::Field)], inside: Inside) -> Vec<Field> {
+    pub(super) fn fields(
+        &mut self,
+        path: &str,
+        fields: &[(String, spider::Field)],
+        inside: Inside,
+    ) -> Vec<Field> {
         fields
             .iter()
             .filter_map(|(name, field)| self.field(name, format!("{path}{name}"), field, inside))
@@ -141,6 +148,7 @@ impl Planner {
                 Source::Microdata(kind.value.clone(), self.optional_path(what, found.as_ref())?)
             }
             FieldSource::Table(selector) => Source::Table(self.elements(what, selector, inside)?),
+            FieldSource::Carried(name) => Source::Carried(name.clone()),
             FieldSource::Page(page) => {
                 self.wanted.links |= *page == PageField::Links;
                 self.plan.needs_tree |= *page == PageField::Text;
@@ -158,7 +166,7 @@ impl Planner {
         })
     }
 
-    fn each(&mut self, what: &str, each: &Sited<String>, inside: Inside) -> Option<Each> {
+    pub(super) fn each(&mut self, what: &str, each: &Sited<String>, inside: Inside) -> Option<Each> {
         if Path::is_meant(&each.value) {
             if inside == Inside::Element {
                 return self.misplaced(what, each, "JSON", "an element");
@@ -175,26 +183,30 @@ impl Planner {
         self.wanted.links |= follow.links && follow.area.is_none();
         let area = follow.area.as_ref();
         planned.area = area.and_then(|area| self.elements("follow.area", area, Inside::Nothing));
-        planned.next = follow.next.iter().filter_map(|next| self.next(next)).collect();
+        planned.next =
+            follow.next.iter().filter_map(|next| self.next("follow.next", next, Inside::Nothing)).collect();
         planned
     }
 
-    fn next(&mut self, next: &Sited<String>) -> Option<Next> {
-        let what = "follow.next";
+    /// Plans a source of URLs.
+    pub(super) fn next(&mut self, what: &str, next: &Sited<String>, inside: Inside) -> Option<Next> {
         if Path::is_meant(&next.value) {
+            if inside == Inside::Element {
+                return self.misplaced(what, next, "JSON", "an element");
+            }
             self.plan.reads_json = true;
             return self.path(what, next).map(Next::Json);
         }
-        let parts = self.parts(what, next, Inside::Nothing)?;
+        let parts = self.parts(what, next, inside)?;
         if parts.iter().any(|part| part.take == Take::Element) {
             let complaint =
                 format_args!("{what}: `{}` finds elements, not URLs: add `::attr(href)`", next.value);
             self.mistakes.push(Mistake::at(next, complaint));
             return None;
         }
-        match streamable::streamed(&parts, true).filter(|_| self.streams) {
+        match streamable::streamed(&parts, true).filter(|_| self.streams && inside == Inside::Nothing) {
             Some(streamed) => Some(Next::Streamed(number(&mut self.wanted.queries, streamed))),
-            None => self.query(what, next, &parts, Inside::Nothing).map(Next::Tree),
+            None => self.query(what, next, &parts, inside).map(Next::Tree),
         }
     }
 
@@ -216,7 +228,7 @@ impl Planner {
     }
 
     /// Plans a selector of elements, rather than of their content.
-    fn elements(&mut self, what: &str, selector: &Sited<String>, inside: Inside) -> Option<Query> {
+    pub(super) fn elements(&mut self, what: &str, selector: &Sited<String>, inside: Inside) -> Option<Query> {
         let parts = self.parts(what, selector, inside)?;
         if parts.iter().any(|part| part.take != Take::Element) {
             let complaint =

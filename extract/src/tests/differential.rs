@@ -7,6 +7,7 @@ use scraper::{ElementRef, Html, Selector};
 use super::*;
 use crate::document::stream::{Link, Metas, Page, Wanted, is_nofollow};
 use crate::document::{charset, tree};
+use crate::extractor::Parsed;
 use crate::plan::planner::Planner;
 
 /// Folders of Debian's packages rust-doc, python3.11-doc and postgresql-doc-15.
@@ -68,7 +69,7 @@ fn spider() -> Spider {
         noindex: false,
         ..Follow::default()
     };
-    spider_of(vec![ItemRule { name: None, each: None, fields }], Some(follow))
+    spider_of(vec![ItemRule { name: None, each: None, fields, page: None }], Some(follow))
 }
 
 /// Both engines for one spider.
@@ -94,7 +95,8 @@ impl Engines {
         let (html, encoding) = charset::decode(body, response.content_type());
         let tree = tree::build(&html, &never).ok()?;
         let page = Page { encoding: Some(encoding), ..page_of(&tree, &self.wanted) };
-        let by_tree = self.tree.look(&url, &response, &page, Some(&tree), None, &never).unwrap();
+        let parsed = Parsed { page: &page, tree: Some(&tree), json: None };
+        let by_tree = self.tree.look(&url, &response, None, parsed, &never).unwrap();
         Some((self.streaming.extract(&url, &response, &never).unwrap(), by_tree))
     }
 

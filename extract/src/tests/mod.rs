@@ -43,7 +43,7 @@ fn spider_of(items: Vec<ItemRule>, follow: Option<Follow>) -> Spider {
 /// One kind of item, one a page.
 fn rule<const N: usize>(fields: [(&str, Field); N]) -> ItemRule {
     let fields = fields.into_iter().map(|(name, field)| (name.to_owned(), field)).collect();
-    ItemRule { name: None, each: None, fields }
+    ItemRule { name: None, each: None, fields, page: None }
 }
 
 fn css(selector: &str) -> Field {

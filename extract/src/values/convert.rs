@@ -8,7 +8,7 @@ use trawl_common::spider::{Kind, Whitespace};
 use trawl_common::text::legible;
 
 use crate::document::base::Base;
-use crate::document::found::{Found, outer_html, visible_lines, visible_text};
+use crate::document::found::{Found, outer_html, visible_lines, visible_text, visible_words};
 use crate::document::json;
 use crate::values::budget::Budget;
 use crate::values::date::Written;
@@ -49,7 +49,10 @@ impl Convert {
             }
             Found::Element(element) => match self.whitespace.unwrap_or(Whitespace::Collapse) {
                 Whitespace::Lines => self.of_text(&visible_lines(*element), Whitespace::Lines, base, budget),
-                other => self.of_text(&visible_text(*element), other, base, budget),
+                Whitespace::Collapse => {
+                    self.of_text(&visible_words(*element), Whitespace::Collapse, base, budget)
+                }
+                Whitespace::Keep => self.of_text(&visible_text(*element), Whitespace::Keep, base, budget),
             },
         }
     }

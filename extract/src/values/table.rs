@@ -8,7 +8,7 @@ use scraper::ElementRef;
 use serde_json::{Map, Value};
 use trawl_common::text::legible;
 
-use crate::document::found::visible_text;
+use crate::document::found::visible_words;
 use crate::limits::MAX_TEXT;
 
 /// Maximum number of columns of a table; further cells are left out.
@@ -85,7 +85,7 @@ impl Grid {
         let mut texts = Vec::new();
         for cell in cells(row.element) {
             self.spanned(&mut texts);
-            let text = legible(&visible_text(cell), MAX_TEXT);
+            let text = legible(&visible_words(cell), MAX_TEXT);
             let text: Text = Some(text).filter(|text| !text.is_empty()).map(Rc::from);
             // `rowspan=0` means up to the end of the group.
             let below = span(cell, "rowspan", 65_534).checked_sub(1).unwrap_or(usize::MAX);
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(of(&format!("<tr><th>Name<th>Price{body}")), rows);
         assert_eq!(of(&format!("<thead><tr><td>Name<td>Price<tbody>{body}")), rows);
         let nested = "<tr><th>a<tr><td>1<table><tr><th>b<tr><td>2</table>";
-        assert_eq!(of(nested), json!([{"a": "1b2"}]));
+        assert_eq!(of(nested), json!([{"a": "1 b 2"}]));
     }
 
     #[test]

@@ -201,7 +201,7 @@ pub(crate) fn json_spider() -> Spider {
 
 fn spider(fields: Vec<(&str, Field)>) -> Spider {
     let fields = fields.into_iter().map(|(name, field)| (name.to_owned(), field)).collect();
-    let items = vec![ItemRule { name: None, each: None, fields }];
+    let items = vec![ItemRule { name: None, each: None, fields, page: None }];
     let nothing = Spider::without_file(SpiderName::default(), &settings::Items::default());
     Spider { items, follow: Some(Follow::default()), ..nothing }
 }

@@ -5,6 +5,7 @@
 //! time that each takes.
 
 mod kinds;
+mod pages;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -321,17 +322,21 @@ fn plain() -> Spider {
 }
 
 fn extract(attack: &Attack) -> Result<Map<String, Value>, Failure> {
-    let response = Response {
-        status: 200,
-        headers: Headers::from_iter([("content-type", attack.content_type)]),
-        redirected_to: None,
-        fetched_at: UnixMs(0),
-        address: None,
-        body: attack.page.clone().into(),
-    };
+    let response = answer(attack.content_type, attack.page.clone());
     let extractor = Extractor::new(&(attack.spider)()).expect("sound selectors");
     let extraction = extractor.extract(&url(), &response, &AtomicBool::new(false))?;
     Ok(extraction.items.into_iter().next().expect("an item").fields)
+}
+
+fn answer(content_type: &'static str, body: Vec<u8>) -> Response {
+    Response {
+        status: 200,
+        headers: Headers::from_iter([("content-type", content_type)]),
+        redirected_to: None,
+        fetched_at: UnixMs(0),
+        address: None,
+        body: body.into(),
+    }
 }
 
 fn url() -> CanonicalUrl {

@@ -1,6 +1,7 @@
 //! Reads the named sources and turns them into findings: which ones to request, when, and their contents.
 
 pub(crate) mod asking;
+pub(crate) mod csv_rows;
 pub(crate) mod discovery;
 mod download;
 pub(crate) mod page;

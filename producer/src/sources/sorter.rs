@@ -7,7 +7,7 @@ use trawl_common::frontier::{Task, Work};
 use trawl_common::ports::NewWork;
 use trawl_common::request::NewRequest;
 use trawl_common::settings::Settings;
-use trawl_common::spider::Spider;
+use trawl_common::spider::{Carried, Spider};
 use trawl_common::task::NewTask;
 use trawl_common::text::printable;
 use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
@@ -66,7 +66,7 @@ impl Sorter {
         let url = CanonicalUrl::parse(&new.url).map_err(|error| error.to_string())?;
         let Some((url, Routed { lane, ttl })) = self.routed(url, hints) else { return Ok(None) };
         let written = self.spider.urls.spelling(&new.url);
-        let work = Work::of_request(url, new).map_err(|error| error.to_string())?;
+        let work = Work::of_request(url, self.tracked(new)).map_err(|error| error.to_string())?;
         Ok(Some(Candidate { page: NewWork { written, ..NewWork::new(work, lane) }, ttl, modified: None }))
     }
 
@@ -88,7 +88,21 @@ impl Sorter {
     /// Routes `url` in the form that the spider uses; counts and leaves out one outside the spider's domains.
     pub(crate) fn page(&self, url: CanonicalUrl, hints: Hints<'_>) -> Option<Candidate> {
         let (url, Routed { lane, ttl }) = self.routed(url, hints)?;
-        Some(Candidate { page: NewWork::seed(url, lane), ttl, modified: None })
+        if !self.spider.tracks() {
+            return Some(Candidate { page: NewWork::seed(url, lane), ttl, modified: None });
+        }
+        let new = self.tracked(NewRequest::get(url.as_str()));
+        // A URL that is too long for the key of a request stays a URL.
+        let work = Work::of_request(url.clone(), new).unwrap_or(Work::Url(url));
+        Some(Candidate { page: NewWork::new(work, lane), ttl, modified: None })
+    }
+
+    /// Returns the request for a page, which has data if pages of the spider have.
+    fn tracked(&self, new: NewRequest) -> NewRequest {
+        match new.data.is_none() && self.spider.tracks() {
+            true => NewRequest { data: Some(Carried::default().to_data()), ..new },
+            false => new,
+        }
     }
 
     fn routed(&self, url: CanonicalUrl, hints: Hints<'_>) -> Option<(CanonicalUrl, Routed)> {

@@ -5,6 +5,7 @@ use trawl_common::request::NewRequest;
 use trawl_common::spider::{self, Spider};
 use trawl_common::web::url::CanonicalUrl;
 
+use crate::sources::csv_rows::{self, InvalidCsv};
 use crate::sources::source::{InvalidSource, Source};
 
 /// The start of a run.
@@ -25,6 +26,9 @@ pub enum NoStart {
     /// The spider's file names an invalid source.
     #[error("[start] of the spider: {0}")]
     Invalid(#[from] InvalidSource),
+    /// A CSV file that the spider's file names cannot be used.
+    #[error("[start] of the spider: {0}")]
+    Csv(#[from] InvalidCsv),
 }
 
 impl Start {
@@ -34,13 +38,16 @@ impl Start {
         if !named.is_empty() {
             return Ok(named.to_vec().into());
         }
-        let spider::Start { sitemaps, urls, robots, requests, tasks } = &spider.start;
+        let spider::Start { sitemaps, urls, robots, requests, csv, tasks } = &spider.start;
         let page = |text: &String| {
             let invalid = |error| InvalidSource::Url(text.clone(), error);
             // It is requested as it is written.
             CanonicalUrl::parse(text).map(|_| NewRequest::get(text.trim()).into()).map_err(invalid)
         };
-        let requests = requests.iter().cloned().map(Entry::Request);
+        let mut requests: Vec<Entry> = requests.iter().cloned().map(Entry::Request).collect();
+        for csv in csv {
+            requests.extend(csv_rows::requests(csv)?);
+        }
         let tasks = tasks.iter().cloned().map(Entry::Task);
         let pages = urls.iter().map(page).collect::<Result<Vec<_>, _>>()?;
         let start = Self {

@@ -32,7 +32,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One crawl, at once or when it has ended */
+        /** One crawl, at once or when it is over */
         get: operations["get_crawl"];
         put?: never;
         post?: never;
@@ -636,6 +636,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/tasks/ended": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Tasks that have ended lately, done or not; those that were cancelled are not listed. As many are kept as entries of the
+         *     log: `log.keep`, `log.keep_bytes`
+         */
+        get: operations["list_ended_tasks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tasks/{task}": {
         parameters: {
             query?: never;
@@ -857,6 +877,11 @@ export interface components {
             discovered: boolean;
             /** @description Whether it has finished and nothing came of it: no page was fetched, and no task done */
             empty: boolean;
+            /**
+             * Format: int64
+             * @description URLs and tasks that are pending in the crawls of other spiders to which it handed work; 0 while it has pending ones itself
+             */
+            handed_pending: number;
             /** @description Whether sources of it were not read to their end: whoever read them died, was stopped, or met an error */
             incomplete: boolean;
             /** @description How many of each kind; those of a spider without kinds have an empty name */
@@ -877,7 +902,10 @@ export interface components {
             left_out: number;
             /** @description The problems of the crawl, one sentence each, such as that it is incomplete, or why it is empty */
             notes?: string[];
-            /** @description Whether nothing more will come of it: every URL has its final state, and nobody reads its sources */
+            /**
+             * @description Whether nothing more will come of it: every URL has its final state, nobody reads its sources, and the work that it
+             *     handed to other spiders is done
+             */
             over: boolean;
             /**
              * Format: int64
@@ -1008,6 +1036,49 @@ export interface components {
         Draining: {
             draining: boolean;
             worker: string;
+        };
+        /** @description A task that has ended */
+        EndedTask: {
+            /**
+             * Format: int32
+             * @description The number of attempts, including the last
+             */
+            attempts: number;
+            /** @description The kind of failure, or the reason why it was skipped */
+            class?: string;
+            crawl: string;
+            /** @description When it ended */
+            ended: components["schemas"]["Time"];
+            /** @description Why it failed */
+            error?: string;
+            /**
+             * Format: int64
+             * @description The number of items that it gave
+             */
+            items: number;
+            /** @description `done`, `failed`, `skipped` or `expired` */
+            outcome: string;
+            /** @description The first 200 bytes of its recipe */
+            recipe: string;
+            /** @description The length of its whole recipe in bytes */
+            recipe_bytes: number;
+            /**
+             * Format: double
+             * @description The seconds from its start to its end; absent if it did not start
+             */
+            seconds?: number;
+            spider: string;
+            /** @description Its key */
+            task: string;
+            /** @description The worker that ended it */
+            worker: string;
+        };
+        /** @description A page of ended tasks */
+        EndedTasks: {
+            /** @description The cursor of the next page; absent on the last */
+            next?: string;
+            /** @description The tasks, the last to end first. May be empty although others follow */
+            tasks: components["schemas"]["EndedTask"][];
         };
         /**
          * @description The kind of event
@@ -1773,6 +1844,8 @@ export interface operations {
                 spider?: string;
                 /** @description Only those with this status; `pending` means jobs that have not begun */
                 status?: "pending" | "running" | "paused" | "finished" | "cancelled";
+                /** @description Only those that are stalled, or only others */
+                stalled?: boolean;
                 /** @description Only those with a job, or only those without */
                 job?: boolean;
                 /** @description The maximum number of entries */
@@ -2027,7 +2100,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Answer when the crawl has ended, or after this time, at most `60s`
+                 * @description Answer when the crawl is over, with the work that it handed to other spiders; or after this time, at most `60s`
                  * @example 60s
                  */
                 wait?: string;
@@ -6345,6 +6418,117 @@ export interface operations {
             };
             /** @description The body is not said to be JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Without tokens: the request is not for localhost */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller asks too often */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is stored cannot be understood */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API refuses */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API is away or full: try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_ended_tasks: {
+        parameters: {
+            query?: {
+                /** @description Only those of this crawl */
+                crawl?: string;
+                /** @description Only those of this spider */
+                spider?: string;
+                /** @description Only the ends of the task with this key */
+                task?: string;
+                /** @description The maximum number of entries */
+                limit?: number;
+                /** @description The position to continue at: `next` of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndedTasks"];
+                };
+            };
+            /** @description A parameter or the body is not as this document says */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or one that nobody has */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

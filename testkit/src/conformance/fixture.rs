@@ -16,7 +16,7 @@ use trawl_common::request::NewRequest;
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_engine::{Lease, Parking, Records};
+use trawl_engine::{Lease, Parking, Past, Records};
 
 use super::{page, unique};
 
@@ -196,7 +196,7 @@ impl<'a> Fixture<'a> {
     }
 
     pub(super) async fn open(&self) -> Result<Lease> {
-        self.frontier.open(&self.crawl, Terms::default(), "producer", LONG).await
+        self.frontier.open(&self.crawl, Terms::default(), "producer", LONG, Past::Possible).await
     }
 
     /// Admits and confirms pages. Returns which were new.

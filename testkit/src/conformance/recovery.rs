@@ -10,7 +10,7 @@ use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{Result, Terms};
 use trawl_common::time::UnixMs;
-use trawl_engine::Lease;
+use trawl_engine::{Lease, Past};
 
 use super::engine::{Engine, GLANCE, LIMIT, tend};
 use super::eventually;
@@ -90,14 +90,14 @@ async fn is_reported_until_announced(
 /// The start of a crawl is reported until it is announced, even if nothing was admitted yet.
 pub async fn the_start_of_a_crawl_is_reported_until_it_is_announced(engine: &Engine) -> Result<()> {
     let fixture = Fixture::new(&engine.frontier);
-    engine.frontier.open(&fixture.crawl, Terms::default(), "producer", LONG).await?;
+    engine.frontier.open(&fixture.crawl, Terms::default(), "producer", LONG, Past::Possible).await?;
     is_reported_until_announced(engine, &fixture, |kind| kind == EventKind::Started).await
 }
 
 /// The end of a crawl is reported until it is announced, and not before the crawl has ended.
 pub async fn the_end_of_a_crawl_is_reported_until_it_is_announced(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(1).await?;
-    engine.frontier.close(lease).await?;
+    engine.frontier.close(lease, None).await?;
     for _ in 0..5 {
         assert_eq!(reported(engine, &fixture, EventKind::is_end).await?, None, "one URL is left");
     }
@@ -115,8 +115,10 @@ pub async fn the_end_of_a_cancelled_crawl_is_reported_too(engine: &Engine) -> Re
 /// A crawl whose producer died ends without it, with the URLs that were admitted.
 pub async fn a_crawl_whose_producer_died_ends_without_it(engine: &Engine) -> Result<()> {
     let fixture = Fixture::new(&engine.frontier);
-    let lease =
-        engine.frontier.open(&fixture.crawl, Terms::default(), "producer", Duration::from_millis(50)).await?;
+    let lease = engine
+        .frontier
+        .open(&fixture.crawl, Terms::default(), "producer", Duration::from_millis(50), Past::Possible)
+        .await?;
     engine.send(&fixture, &lease, &[fixture.new_work(0)]).await?;
     fixture.finish(0, Terminal::Done).await?;
     assert_eq!(fixture.status().await?, CrawlState::Running, "its producer may go on");
@@ -134,9 +136,10 @@ pub async fn a_crawl_whose_producer_died_ends_without_it(engine: &Engine) -> Res
 pub async fn a_forgotten_crawl_ends_only_after_what_may_be_under_way(engine: &Engine) -> Result<()> {
     let fixture = Fixture::new(&engine.frontier);
     let forgotten = Lease { crawl: fixture.crawl.clone(), token: 7, terms: Terms::default() };
-    let lease = engine.frontier.reopen(&forgotten, "producer", LONG).await?;
+    let lease =
+        engine.frontier.open(&forgotten.crawl, forgotten.terms, "producer", LONG, Past::Certain).await?;
     engine.queue.publish(&[fixture.message(0)]).await?;
-    engine.frontier.close(lease).await?;
+    engine.frontier.close(lease, None).await?;
     assert_eq!(fixture.status().await?, CrawlState::Running, "its messages may be under way");
     let mut consumer = engine.queue.consume(10, 10).await?;
     eventually(LIMIT, async || {

@@ -73,7 +73,7 @@ pub fn spider() -> Spider {
     let fields = fields.into_iter().map(|(name, field)| (name.to_owned(), field)).collect();
     let name = "suite".parse().expect("it is a name");
     let spider = Spider::without_file(name, &settings::Items::default());
-    Spider { items: vec![ItemRule { name: None, each: None, fields }], ..spider }
+    Spider { items: vec![ItemRule { name: None, each: None, fields, page: None }], ..spider }
 }
 
 /// Returns page `number` of a site, with one item of these fields; the others are null.
@@ -107,6 +107,8 @@ pub fn item(url: &CanonicalUrl, crawl: &CrawlRef, number: usize, fields: Value) 
         item: None,
         change: None,
         final_url: None,
+        referrer: None,
+        path: None,
         fields: all,
     }
 }

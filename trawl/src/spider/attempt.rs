@@ -5,11 +5,14 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use serde_json::{Map, Value};
 use trawl_backends::embedded::Embedded;
 use trawl_cli::{ArgumentFlags, Fail, Outcome, SpiderArg};
 use trawl_common::exit::Exit;
+use trawl_common::frontier::Request;
+use trawl_common::request::NewRequest;
 use trawl_common::settings::Settings;
-use trawl_common::spider::{Bans, Scope, Spider};
+use trawl_common::spider::{Bans, Carried, Scope, Spider};
 use trawl_common::task::Recipe;
 use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
@@ -31,7 +34,7 @@ pub(crate) struct Args {
     #[arg(value_name = "URL|FILE", required_unless_present = "task")]
     page: Option<Place>,
     /// In place of a page: a task for the spider's program, as its recipe
-    #[arg(long, value_name = "RECIPE", conflicts_with_all = ["page", "url", "links"])]
+    #[arg(long, value_name = "RECIPE", conflicts_with_all = ["page", "url", "links", "from", "carry"])]
     task: Option<Recipe>,
     #[command(flatten)]
     arguments: ArgumentFlags,
@@ -41,12 +44,31 @@ pub(crate) struct Args {
     /// List the page's links, and which of them are followed
     #[arg(long)]
     links: bool,
+    /// Read the page as if a page of this kind, or a rule of this name, had led to it
+    #[arg(long, value_name = "NAME")]
+    from: Option<String>,
+    /// A value that the page is given by those that led to it, as text; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    carry: Vec<Pair>,
     /// Allow loopback, private and link-local addresses
     #[arg(long)]
     allow_private: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// A name and a value.
+#[derive(Clone, Debug)]
+struct Pair(String, String);
+
+impl FromStr for Pair {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+        pair.map(|(name, value)| Self(name.to_owned(), value.to_owned())).ok_or("write NAME=VALUE")
+    }
 }
 
 /// The location of a page.
@@ -88,7 +110,8 @@ impl Args {
         let folder = folder.program_folder(&spider.name);
         let reader =
             reader.with_program(&spider, folder, &proxy).map_err(|error| Fail::usage(error.to_string()))?;
-        let tried = reader.read(&spider, &scope, &Arc::new(extractor), &landed, response).await;
+        let (extractor, request) = (Arc::new(extractor), self.request(&url)?);
+        let tried = reader.read(&spider, &scope, &extractor, &landed, response, request).await;
         reader.end().await;
         let tried = tried.map_err(|untried| Fail::run(format!("{url}: {untried}")))?;
         if self.json {
@@ -97,6 +120,20 @@ impl Args {
             show::print(&url, &tried, took, self.links)
         }
         Ok(if tried.extraction.missing.is_empty() { Exit::Ok } else { Exit::FailedUrls })
+    }
+
+    /// Returns the request for the page with what those that led to it pass on; `None` if that is nothing.
+    fn request(&self, url: &CanonicalUrl) -> Result<Option<Arc<Request>>, Fail> {
+        let values = self.carry.iter().map(|Pair(name, value)| (name.clone(), Value::from(value.as_str())));
+        let values: Map<String, Value> = values.collect();
+        let path: Vec<String> = self.from.iter().cloned().collect();
+        let carried = Carried { values, path, rule: self.from.clone(), list: None };
+        if carried == Carried::default() {
+            return Ok(None);
+        }
+        let new = NewRequest { data: Some(carried.to_data()), ..NewRequest::get(url.as_str()) };
+        let request = Request::new(url.clone(), new);
+        request.map(|request| Some(Arc::new(request))).map_err(|error| Fail::usage(error.to_string()))
     }
 
     /// Returns the page's URL and its response.

@@ -6,11 +6,12 @@ use anstream::println;
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 use trawl_cli::{count, counted};
-use trawl_common::spider::{LinkVerdict, Required};
+use trawl_common::request::NewRequest;
+use trawl_common::spider::{Carried, LinkVerdict, Required};
 use trawl_common::text::printable;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::{Extracted, Tried, Unfit};
+use trawl_extract::{Extracted, JudgedKind, JudgedLink, ListState, Tried, Unfit};
 
 /// Maximum length of a displayed value.
 const SHOWN: usize = 400;
@@ -21,9 +22,11 @@ const HEADERS: [&str; 6] =
 
 pub(super) fn print(url: &CanonicalUrl, tried: &Tried, took: Duration, links: bool) {
     head(url, &tried.response, took);
+    print_kinds(&tried.kinds);
     for item in &tried.extraction.items {
         print_item(item);
     }
+    print_list(tried);
     let red = AnsiColor::Red.on_default();
     for missing in &tried.extraction.missing {
         let what = match missing.required {
@@ -38,16 +41,60 @@ pub(super) fn print(url: &CanonicalUrl, tried: &Tried, took: Duration, links: bo
         let (word, field) = (if *is_cut { "cut" } else { "refused" }, printable(field, SHOWN));
         println!("{yellow}{word}{yellow:#} {field}: `{value}`: {reason}");
     }
-    let followed = tried.links.iter().filter(|(_, verdict)| *verdict == LinkVerdict::Follow).count();
+    let followed = tried.links.iter().filter(|link| link.verdict == LinkVerdict::Follow).count();
     println!("{}, {} of them followed", counted(tried.links.len() as u64, "link"), count(followed as u64));
     if links {
         let (green, dim) = (AnsiColor::Green.on_default(), Style::new().dimmed());
-        for (link, verdict) in &tried.links {
+        for JudgedLink { url, verdict, request } in &tried.links {
             match verdict {
-                LinkVerdict::Follow => println!("  {green}follow{green:#} {link}"),
-                _ => println!("  {dim}leave  {link}{dim:#}"),
+                LinkVerdict::Follow => println!("  {green}follow{green:#} {url}{}", asks(request.as_deref())),
+                _ => println!("  {dim}leave  {url}{dim:#}"),
             }
         }
+    }
+}
+
+/// Prints which kind the page is of, and why it is of no other.
+fn print_kinds(kinds: &[JudgedKind]) {
+    let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
+    for JudgedKind { name, why_not } in kinds {
+        let name = printable(name, 64);
+        match why_not {
+            None => println!("  {bold}{:<14} {name}{bold:#}", "page"),
+            Some(why) => println!("  {dim}{:<14} {name}: {}{dim:#}", "not page", printable(why, SHOWN)),
+        }
+    }
+    if !kinds.is_empty() && kinds.iter().all(|kind| kind.why_not.is_some()) {
+        println!(
+            "  {bold}{:<14} of no kind: it yields no items, and [follow] alone says what is followed{bold:#}",
+            "page"
+        );
+    }
+}
+
+/// Prints how the list goes on that the page belongs to, or why it ends.
+fn print_list(tried: &Tried) {
+    let bold = Style::new().bold();
+    match &tried.extraction.list {
+        Some(ListState { end: Some(end), .. }) => println!("{bold}list{bold:#} ends: {end}"),
+        Some(_) => {
+            let next = tried.links.iter().rev().find_map(|link| link.request.as_deref());
+            let body = next.and_then(|next| next.body.text()).filter(|body| !body.is_empty());
+            let url = next.map(|next| next.url.as_str()).unwrap_or_default();
+            let body = body.map(|body| format!(" with {}", printable(body, SHOWN))).unwrap_or_default();
+            println!("{bold}list{bold:#} goes on: {url}{body}");
+        }
+        None => {}
+    }
+}
+
+/// Describes a request for a link, unless it has nothing of its own.
+fn asks(request: Option<&NewRequest>) -> String {
+    let Some(request) = request else { return String::new() };
+    let carried = request.data.as_ref().map(Carried::from_data).unwrap_or_default();
+    match carried.values.is_empty() {
+        true => String::new(),
+        false => format!(" carrying {}", printable(&Value::Object(carried.values).to_string(), SHOWN)),
     }
 }
 
@@ -90,9 +137,10 @@ fn shown(value: &Value) -> String {
 }
 
 pub(super) fn print_json(url: &CanonicalUrl, tried: &Tried) {
-    let Tried { response, extraction, links } = tried;
+    let Tried { response, extraction, links, kinds } = tried;
     let item = |Extracted { rule, number, fields }: &Extracted| json!({ "item": rule, "number": number, "fields": fields });
-    let link = |(url, verdict): &(CanonicalUrl, LinkVerdict)| json!({ "url": url.as_str(), "followed": *verdict == LinkVerdict::Follow });
+    let link = |JudgedLink { url, verdict, request }: &JudgedLink| json!({ "url": url.as_str(), "followed": *verdict == LinkVerdict::Follow, "request": request });
+    let kind = |JudgedKind { name, why_not }: &JudgedKind| json!({ "name": name, "why_not": why_not });
     let unfit = |wanted: bool| {
         let unfit = extraction.unfit.iter().filter(|unfit| unfit.is_cut == wanted);
         unfit.map(|Unfit { field, value, reason, .. }| json!({ "field": field, "value": value, "reason": reason })).collect::<Vec<_>>()
@@ -103,6 +151,9 @@ pub(super) fn print_json(url: &CanonicalUrl, tried: &Tried) {
         "status": response.status,
         "headers": response.headers.iter().map(|(name, value)| json!([name, value])).collect::<Vec<_>>(),
         "bytes": response.body.len(),
+        "page": kinds.iter().find(|kind| kind.why_not.is_none()).map(|kind| &kind.name),
+        "pages": kinds.iter().map(kind).collect::<Vec<_>>(),
+        "list": extraction.list.as_ref().map(|list| json!({ "pages": list.pages, "ends": list.end.map(|end| end.to_string()) })),
         "items": extraction.items.iter().map(item).collect::<Vec<_>>(),
         "missing": extraction.missing.iter().map(|missing| &missing.field).collect::<Vec<_>>(),
         "refused": unfit(false),

@@ -1,10 +1,13 @@
-//! `trawl task list`: lists unfinished and failed tasks, and the state of each.
+//! `trawl task list`: lists unfinished and failed tasks, and the state of each; or those that have ended lately.
 
 use anstream::println;
 use trawl_cli::{CrawlArg, Fail, Outcome, counted, print_json};
+use trawl_common::ended_tasks::{EndedTask, read_ended};
 use trawl_common::exit::Exit;
 use trawl_common::frontier::TaskKey;
+use trawl_common::logs::LogFilter;
 use trawl_common::names::{CrawlRef, SpiderName};
+use trawl_common::ports::LogPlace;
 use trawl_common::task_report::{TaskPlace, TaskReader, TaskReport};
 use trawl_common::text::printable;
 
@@ -12,6 +15,9 @@ use crate::backend::Backend;
 
 /// Maximum length of a recipe in the list, in bytes.
 const SHOWN: usize = 200;
+
+/// The number of ended tasks read at a time.
+const READ: usize = 500;
 
 /// The command-line arguments of `trawl task list`.
 #[derive(clap::Args)]
@@ -25,6 +31,9 @@ pub(crate) struct Args {
     /// Only those that are there
     #[arg(long, value_name = "PLACE", value_parser = clap::builder::PossibleValuesParser::new(TaskPlace::NAMES))]
     place: Option<String>,
+    /// List the tasks that ended last instead, done or not, the last first
+    #[arg(long, conflicts_with = "place")]
+    ended: bool,
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
@@ -32,6 +41,9 @@ pub(crate) struct Args {
 
 impl Args {
     pub(super) async fn run(self, backend: &Backend) -> Outcome {
+        if self.ended {
+            return self.list_ended(backend).await;
+        }
         let crawls = match &self.crawl {
             Some(arg) => vec![backend.crawl(arg).await?],
             None => backend.stats.crawls().await?,
@@ -59,6 +71,38 @@ impl Args {
             });
         }
         Ok(Exit::Ok)
+    }
+
+    async fn list_ended(&self, backend: &Backend) -> Outcome {
+        let crawl = match &self.crawl {
+            Some(arg) => Some(backend.crawl(arg).await?.crawl),
+            None => None,
+        };
+        let filter = LogFilter { crawl, spider: self.spider.clone(), ..LogFilter::default() };
+        let (mut listed, mut place) = (0, Some(LogPlace::END));
+        while let Some(before) = place {
+            let (tasks, older) = read_ended(&*backend.ended_tasks, &filter, before, READ).await?;
+            listed += tasks.len() as u64;
+            tasks.iter().for_each(|task| self.show_ended(task));
+            place = older;
+        }
+        if !self.json {
+            backend.say(format!("{} ended", counted(listed, "task")));
+        }
+        Ok(Exit::Ok)
+    }
+
+    fn show_ended(&self, task: &EndedTask) {
+        if self.json {
+            return print_json(task);
+        }
+        let took = task.seconds.map_or_else(String::new, |seconds| format!(" in {seconds:.1} s"));
+        let what = match &task.error {
+            Some(error) => format!("{}: {}", task.outcome, printable(error, 1024)),
+            None => format!("{}, {}", task.outcome, counted(task.items, "item")),
+        };
+        let recipe = printable(&task.recipe, SHOWN);
+        println!("{}  {}  ended at {}{took}, {what}  {recipe}", task.task, task.crawl, task.ended);
     }
 
     fn show(&self, report: &TaskReport) {

@@ -8,6 +8,7 @@ mod full;
 mod handed;
 mod items;
 mod keys;
+mod kinds;
 mod priorities;
 mod programs;
 mod robots;

@@ -33,6 +33,11 @@ impl CrawlSpiders {
         Self { spiders, stats, health, texts: Cache::new(CRAWLS), compared: Cache::new(CRAWLS) }
     }
 
+    /// Returns the spiders of this worker.
+    pub(crate) fn all(&self) -> &Spiders {
+        &self.spiders
+    }
+
     /// Returns the spider of a crawl's task, or the reason why it cannot be used here. A spider without a
     /// file has no program, and is not loaded.
     pub(crate) async fn of(

@@ -1,36 +1,23 @@
 //! Checks of requests that other programs publish.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use trawl_common::frontier::Work;
 use trawl_common::frontier::message::{Malformed, Message};
-use trawl_common::names::SpiderName;
 use trawl_common::ports::Requests;
 use trawl_common::text::printable;
 use trawl_common::web::url::MAX_URL_BYTES;
 
 use crate::spiders::Spiders;
 
-/// Limit on unknown spider names from external publishers; the names are chosen by strangers.
-const ELSEWHERE: usize = 64;
-
 /// Checks requests of other programs: pages of local spiders, and tasks.
 pub(crate) struct SpiderRequests {
     spiders: Arc<Spiders>,
-    /// The spiders of accepted tasks whose files are not here: they may be on other workers.
-    elsewhere: Mutex<HashSet<SpiderName>>,
 }
 
 impl SpiderRequests {
     pub(crate) fn new(spiders: Arc<Spiders>) -> Self {
-        Self { spiders, elsewhere: Mutex::default() }
-    }
-
-    /// Whether tasks of a spider that is not here are accepted, for other workers to run.
-    fn is_left_to_others(&self, name: &SpiderName) -> bool {
-        let mut elsewhere = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
-        elsewhere.contains(name) || (elsewhere.len() < ELSEWHERE && elsewhere.insert(name.clone()))
+        Self { spiders }
     }
 }
 
@@ -41,13 +28,14 @@ impl Requests for SpiderRequests {
         let refused = |text: &str, reason| Err(Malformed { text: printable(text, MAX_URL_BYTES), reason });
         let name = &request.crawl.spider;
         // Checked first, so that arbitrary names do not cause a look-up.
-        let is_here = self.spiders.is_for_strangers(name);
         let url = match &request.work {
-            Work::Task(_) if is_here || self.is_left_to_others(name) => return Ok(request),
-            Work::Url(_) | Work::Request(_) if is_here => match request.work.page() {
-                Some(url) => url,
-                None => return Ok(request),
-            },
+            Work::Task(_) if self.spiders.accept_published(name) => return Ok(request),
+            Work::Url(_) | Work::Request(_) if self.spiders.is_for_strangers(name) => {
+                match request.work.page() {
+                    Some(url) => url,
+                    None => return Ok(request),
+                }
+            }
             work => return refused(said_by(work), format!("there is no spider {name} here")),
         };
         let Some(spider) = self.spiders.get(name) else { return Ok(request) };

@@ -3,7 +3,7 @@
 use moka::sync::Cache;
 use trawl_common::frontier::fingerprint;
 use trawl_common::names::CrawlRef;
-use trawl_common::web::url::{CanonicalUrl, Fingerprint};
+use trawl_common::web::url::Fingerprint;
 
 /// The number of links to remember as known.
 const REMEMBERED: u64 = 200_000;
@@ -19,11 +19,11 @@ impl Default for KnownLinks {
 }
 
 impl KnownLinks {
-    pub(crate) fn has(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool {
-        self.0.contains_key(&fingerprint(crawl, url.as_str()))
+    pub(crate) fn has(&self, crawl: &CrawlRef, key: &str) -> bool {
+        self.0.contains_key(&fingerprint(crawl, key))
     }
 
-    pub(crate) fn add(&self, crawl: &CrawlRef, url: &CanonicalUrl) {
-        self.0.insert(fingerprint(crawl, url.as_str()), ());
+    pub(crate) fn add(&self, crawl: &CrawlRef, key: &str) {
+        self.0.insert(fingerprint(crawl, key), ());
     }
 }

@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::parse::Parser;
 use crate::programs::Watch;
 use crate::schedule::Scheduling;
+use crate::spiders::Spiders;
 use crate::telemetry::latencies::Latencies;
 use crate::telemetry::url_log::UrlLog;
 
@@ -23,6 +24,7 @@ pub(crate) struct Fetching {
     /// For redirects, and for hosts that want to be left alone.
     pub(crate) scheduling: Arc<Scheduling>,
     pub(crate) frontier: Arc<dyn Frontier>,
+    pub(crate) spiders: Arc<Spiders>,
     /// The page history.
     pub(crate) pages: Arc<dyn Pages>,
     pub(crate) cache: Arc<dyn Cache>,

@@ -14,7 +14,9 @@ use trawl_common::frontier::outcome::{Failure, Outcome};
 use trawl_common::frontier::retry;
 use trawl_common::frontier::{Request, is_suspect};
 use trawl_common::ports::{Claim, OpenCrawl};
+use trawl_common::request::NewRequest;
 use trawl_common::settings::Retry;
+use trawl_common::spider::Carried;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_handlers::Stream;
@@ -67,6 +69,24 @@ impl Job {
     /// cached nor compared, and does not count as another page.
     pub(crate) fn request(&self) -> Option<&Request> {
         self.message.work.request().map(|request| &**request)
+    }
+
+    /// Whether a request is for a page as every GET of its URL is, and has data only because its spider tracks how
+    /// pages are reached.
+    pub(crate) fn is_tracked(&self, request: &Request) -> bool {
+        let plain = NewRequest { data: None, ..request.new.clone() };
+        self.spider.spider.tracks() && plain.is_plain()
+    }
+
+    /// Returns what the pages that led to its page passed on; `None` for a plain URL.
+    pub(crate) fn carried(&self) -> Option<Carried> {
+        self.request().and_then(|request| request.new.data.as_ref()).map(Carried::from_data)
+    }
+
+    /// Returns the kinds of pages from the start to its page, which is of this kind; `None` if it is of none.
+    pub(crate) fn path(&self, kind: Option<usize>) -> Option<Vec<String>> {
+        let kind = self.spider.spider.pages.get(kind?)?;
+        Some(self.carried().unwrap_or_default().path_to(&kind.name.value))
     }
 
     /// Returns the URL to fetch next: its own, or the target of the last redirect.

@@ -2,26 +2,36 @@
 
 use trawl_common::frontier::Task;
 use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::names::SpiderName;
 use trawl_common::ports::NewWork;
 use trawl_common::task::NewTask;
 
-/// Returns the tasks that a task or a page requests: those for its own spider, and those for others.
+use crate::spiders::Spiders;
+
+/// Own tasks, and those for other spiders.
+type AskedFor = (Vec<NewWork>, Vec<(SpiderName, NewWork)>);
+
+/// Returns the tasks that a task or a page requests: those for its own spider, and those for others. Fails if these are
+/// too many that are not here.
 pub(crate) fn asked_for(
+    spiders: &Spiders,
     message: &Message,
     tasks: Vec<NewTask>,
-) -> (Vec<NewWork>, Vec<(SpiderName, NewWork)>) {
+) -> Result<AskedFor, Failure> {
     let (mut own, mut elsewhere) = (Vec::new(), Vec::new());
     for task in tasks {
         match task.spider.clone().filter(|spider| *spider != message.crawl.spider) {
             None => own.push(child(message, &message.crawl.spider, task)),
             Some(spider) => {
+                let accepted = spiders.accept_handed(&spider, &message.crawl.spider);
+                accepted.map_err(|error| Failure::new(Class::Handler, error))?;
                 let child = child(message, &spider, task);
                 elsewhere.push((spider, child));
             }
         }
     }
-    (own, elsewhere)
+    Ok((own, elsewhere))
 }
 
 /// Returns a task of a spider that another task requests.

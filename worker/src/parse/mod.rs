@@ -14,6 +14,7 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use moka::sync::Cache;
+use trawl_common::frontier::Request;
 use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::web::host::HostKey;
 use trawl_common::web::response::Response;
@@ -63,17 +64,18 @@ impl Parser {
         Ok(Self { threads, heavy, light_trees: half, heavy_trees: MemoryBudget::new(memory / 2) })
     }
 
-    /// Extracts from a page that was fetched from `url`. A page that is refused or takes too long is a
+    /// Extracts from a page that was fetched from `url` by `request`, if that is not plain. A page that is refused or takes too long is a
     /// failure of class `parse`, and one that makes the parser panic of class `crash`. Waits while all threads are busy.
     pub(crate) async fn read(
         &self,
         extractor: Arc<Extractor>,
         url: CanonicalUrl,
         response: Response,
+        request: Option<Arc<Request>>,
     ) -> Result<Extraction, Failure> {
         if response.body.len() <= IN_PLACE && !extractor.needs_tree() {
             let never = AtomicBool::new(false);
-            let extract = || extractor.extract(&url, &response, &never);
+            let extract = || extractor.extract_from(&url, &response, request.as_deref(), &never);
             return catch_unwind(AssertUnwindSafe(extract))
                 .unwrap_or_else(|panic| Err(lost(Lost::new(&*panic))));
         }
@@ -87,7 +89,7 @@ impl Parser {
             let began = Instant::now();
             // Held until the tree is gone, even if the caller has stopped waiting.
             let _share = share;
-            (extractor.extract(&url, &response, given_up), began.elapsed())
+            (extractor.extract_from(&url, &response, request.as_deref(), given_up), began.elapsed())
         };
         let (extraction, took) = match self.threads.run(weight, work).await {
             Ok(done) => done,
@@ -145,7 +147,7 @@ mod tests {
             for filler in [0, IN_PLACE] {
                 let page = format!("<title>a</title>{}<h1>b</h1>", " ".repeat(filler));
                 let extraction =
-                    parser.read(extractor(needs_tree), url.clone(), response(page)).await.unwrap();
+                    parser.read(extractor(needs_tree), url.clone(), response(page), None).await.unwrap();
                 let fields = &extraction.items[0].fields;
                 assert_eq!(fields["title"], "a");
                 assert_eq!(fields.get("heading").is_some_and(|heading| heading == "b"), needs_tree);
@@ -159,11 +161,11 @@ mod tests {
         let parser = Parser::start(1 << 20).unwrap();
         let page = || response("<h1>b</h1>".to_owned());
         let heavy = parser.heavy_trees.take(1 << 19).await;
-        assert!(parser.read(extractor(true), url.clone(), page()).await.is_ok());
+        assert!(parser.read(extractor(true), url.clone(), page(), None).await.is_ok());
         parser.heavy.insert(HostKey::domain(&url.host()), ());
-        let mut waits = Box::pin(parser.read(extractor(true), url.clone(), page()));
+        let mut waits = Box::pin(parser.read(extractor(true), url.clone(), page(), None));
         assert!(futures::poll!(&mut waits).is_pending());
-        assert!(parser.read(extractor(false), url.clone(), page()).await.is_ok(), "without a tree");
+        assert!(parser.read(extractor(false), url.clone(), page(), None).await.is_ok(), "without a tree");
         assert!(futures::poll!(&mut waits).is_pending());
         drop(heavy);
         assert!(waits.await.is_ok());

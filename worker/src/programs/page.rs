@@ -165,7 +165,7 @@ fn reading(about: &PageAbout<'_>, answer: Answer) -> Reading {
     for (work, written) in answer.urls.into_iter().filter_map(wanted) {
         match work {
             _ if !seen.insert(work.key()) => {}
-            Work::Url(url) => links.push(Link { url, written, is_next: false }),
+            Work::Url(url) => links.push(Link { url, written, is_next: false, request: None }),
             Work::Request(request) => requests.push(Arc::unwrap_or_clone(request)),
             Work::Task(_) => {}
         }

@@ -1,5 +1,6 @@
 //! Settles URLs: passes their outcomes to the engine.
 
+mod ended_tasks;
 mod page_ends;
 
 use std::panic::resume_unwind;
@@ -12,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 use trawl_common::batching::gather;
+use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Reason, Skip, Terminal};
@@ -21,6 +23,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::trace::Attempt;
 use trawl_common::web::host::HostKey;
 
+use self::ended_tasks::EndedTasks;
 use crate::context::Context;
 use crate::fetch::known_links::KnownLinks;
 use crate::job::page_output::PageOutput;
@@ -38,6 +41,8 @@ pub(crate) struct Settler {
     pub(crate) frontier: Arc<dyn Frontier>,
     /// The permanent history, if there is one.
     pub(crate) history: Option<Arc<dyn History>>,
+    /// The list of ended tasks.
+    pub(crate) ended_tasks: LogWriter,
     pub(crate) tally: Arc<Tally>,
     pub(crate) known_links: Arc<KnownLinks>,
     pub(crate) url_log: Arc<UrlLog>,
@@ -124,9 +129,10 @@ async fn settle(
     mut rulings: Vec<ports::Settlement>,
     batch: Vec<Handled>,
 ) -> Result<Vec<ports::Settlement>, Fatal> {
-    let (mut held, mut attempts) = (Vec::new(), Vec::new());
+    let (mut held, mut attempts, mut tasks) = (Vec::new(), Vec::new(), EndedTasks::default());
     for mut handled in batch {
         settler.url_log.settles(&handled);
+        tasks.note(settler, &handled);
         held.push((handled.slot.take(), handled.place.take()));
         attempts.extend(attempt(&handled));
         rulings.push(ruling(settler, handled));
@@ -134,12 +140,13 @@ async fn settle(
     let begun = Instant::now();
     let Settled { ended, not_stored } = settler.frontier.settle(rulings).await?;
     attempts.into_iter().for_each(|attempt| attempt.ends(begun.elapsed()));
+    tasks.write(settler, &ended);
     for Completion { finish, links, .. } in &ended {
         settler.tally.count(finish.terminal);
         metrics::url_ended(finish.terminal);
         metrics::items(finish.claim.crawl.spider.as_str(), &finish.items.by_kind);
-        let urls = links.iter().filter_map(|link| link.work.url());
-        urls.for_each(|url| settler.known_links.add(&finish.claim.crawl, url));
+        let pages = links.iter().filter(|link| link.work.page().is_some());
+        pages.for_each(|page| settler.known_links.add(&finish.claim.crawl, page.work.as_str()));
     }
     Ok(not_stored)
 }

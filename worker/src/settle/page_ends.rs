@@ -27,8 +27,8 @@ pub(super) async fn keep(settler: &Settler, all: &[Handled]) -> Result<(), Fatal
     settler.context.health.retry_if(history.name(), |_| true, keeping).await.map_err(Fatal)
 }
 
-/// How a page or a task ended; `None` if it has not.
-fn end(settler: &Settler, handled: &Handled) -> Option<PageEnd> {
+/// Returns how a page or a task ended; `None` if it has not.
+pub(super) fn end(settler: &Settler, handled: &Handled) -> Option<PageEnd> {
     let Handled { message, attempts, disposition, .. } = handled;
     let (terminal, reason, status, tried) = match disposition {
         Disposition::Done { output, .. } => (Terminal::Done, None, output.status, attempts + 1),

@@ -97,6 +97,8 @@ mod tests {
             item: None,
             change: None,
             final_url: None,
+            referrer: None,
+            path: None,
             fields: fields.as_object().cloned().unwrap_or_default(),
         }
     }

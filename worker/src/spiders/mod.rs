@@ -1,5 +1,6 @@
 //! The spiders whose URLs this worker takes, each with its resources for fetching, extracting and storing.
 
+mod elsewhere;
 mod empty_fields;
 mod program_versions;
 mod sink_backlog;
@@ -27,6 +28,7 @@ use trawl_extract::{Extractor, Ready};
 use trawl_handlers::{CannotRun, ProxyAccess};
 use trawl_web::{Fetcher, MemoryBudget, Threads};
 
+use self::elsewhere::{ELSEWHERE, Elsewhere};
 use self::empty_fields::EmptyFields;
 use self::program_versions::ProgramVersions;
 use self::sink_backlog::SinkBacklog;
@@ -78,8 +80,9 @@ impl LoadedSpider {
 
     /// Whether its sinks are those of `spider`, and take the same items.
     fn has_sinks_of(&self, spider: &Spider) -> bool {
-        let takes_same =
-            self.spider.items == spider.items && self.spider.handler.is_some() == spider.handler.is_some();
+        let takes_same = self.spider.items == spider.items
+            && self.spider.pages == spider.pages
+            && self.spider.handler.is_some() == spider.handler.is_some();
         self.spider.sinks == spider.sinks && takes_same
     }
 }
@@ -125,6 +128,13 @@ pub enum Unready {
     Sink(#[from] ports::Error),
 }
 
+/// The error of a task for a spider that is not here, beyond the limit on such names.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "a task for {0}: that spider has no file here, as {ELSEWHERE} others that got tasks of this program before"
+)]
+pub(crate) struct TooManyNames(SpiderName);
+
 fn listed(mistakes: &[Mistake]) -> String {
     mistakes.iter().map(Mistake::to_string).collect::<Vec<_>>().join("; ")
 }
@@ -168,6 +178,8 @@ pub(crate) struct Spiders {
     brought: Cache<(SpiderName, FileHash), Brought>,
     /// Names in messages that had no file at the last check.
     missing: Mutex<HashSet<SpiderName>>,
+    /// Names without a file for which tasks were accepted.
+    elsewhere: Elsewhere,
     /// Sinks of versions that are no longer used.
     retired: Mutex<Vec<Arc<dyn Sink>>>,
     /// Whether it was logged that there are too many spiders without a file.
@@ -197,6 +209,7 @@ impl Spiders {
             known: RwLock::default(),
             brought: Cache::new(BROUGHT),
             missing: Mutex::default(),
+            elsewhere: Elsewhere::default(),
             retired: Mutex::default(),
             is_full: AtomicBool::default(),
             log,
@@ -302,6 +315,20 @@ impl Spiders {
     /// behind.
     pub(crate) fn is_for_strangers(&self, name: &SpiderName) -> bool {
         *name == SpiderName::default() || self.has_file(name)
+    }
+
+    /// Returns whether tasks of a spider are accepted from external publishers. Those of a spider that is not here wait for
+    /// a worker that has it.
+    pub(crate) fn accept_published(&self, name: &SpiderName) -> bool {
+        self.is_for_strangers(name) || self.elsewhere.accept(name, None)
+    }
+
+    /// Returns whether tasks of a spider are accepted from the program of another one, likewise.
+    pub(crate) fn accept_handed(&self, name: &SpiderName, by: &SpiderName) -> Result<(), TooManyNames> {
+        match self.is_for_strangers(name) || self.elsewhere.accept(name, Some(by)) {
+            true => Ok(()),
+            false => Err(TooManyNames(name.clone())),
+        }
     }
 
     /// Whether the spider has a file here, or had one when it was loaded. An unreadable file counts. A missing file is

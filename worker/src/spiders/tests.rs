@@ -353,6 +353,22 @@ fn a_task_of_a_spider_that_is_elsewhere_is_left_to_others_and_a_page_of_it_refus
 }
 
 #[test]
+fn tasks_of_few_spiders_that_are_not_here_are_taken_from_one_program_whatever_others_name() {
+    let fixture = Fixture::new();
+    fixture.write("[handler]\nrun = ['sh']");
+    let (here, other) = (fixture.name.clone(), "other".parse().unwrap());
+    let taken = |by| {
+        let name = |number: usize| format!("none-{number}").parse().unwrap();
+        (0..1_000).filter(|number| fixture.spiders.accept_handed(&name(*number), by).is_ok()).count()
+    };
+    for by in [&here, &other] {
+        assert_eq!(taken(by), 64);
+        assert!(fixture.spiders.accept_handed(&here, by).is_ok(), "it has a file here");
+    }
+    assert!(fixture.spiders.accept_published(&"none-999".parse().unwrap()));
+}
+
+#[test]
 fn a_spider_whose_program_is_not_here_waits_for_it() {
     let fixture = Fixture::new();
     fixture.write("[handler]\nrun = ['./run']");

@@ -29,7 +29,7 @@ use crate::job::new_work::{asked_for, led_to};
 use crate::job::page_output::PageOutput;
 use crate::job::settlement::Settlement;
 use crate::programs::say_refused;
-use crate::spiders::LoadedSpider;
+use crate::spiders::{LoadedSpider, Spiders};
 
 type Fields = serde_json::Map<String, serde_json::Value>;
 
@@ -61,23 +61,24 @@ pub(super) fn settlement(
     ran: Ran,
 ) -> Settlement {
     let Context { settings, health, log, .. } = &*tasks.context;
-    match ran {
-        Ran::Done(gave) => {
-            let max = max_retries(&spider, task, settings);
-            let output = output(log, &claimed.message, spider, gave);
-            Settlement::of_done_task(claimed.clone(), output).with_retries(Some(max))
-        }
-        Ran::Failed(failure) => {
-            let max = max_retries(&spider, task, settings);
-            let outcome = failed(max, &settings.retry, claimed.attempts + 1, failure);
-            Settlement::of_task(claimed.clone(), outcome).with_retries(Some(max))
-        }
-        Ran::Skipped => Settlement::of_task(claimed.clone(), Outcome::Skipped(Skip::Handler)),
+    let max = max_retries(&spider, task, settings);
+    let done = match ran {
+        Ran::Done(gave) => output(tasks.spiders.all(), log, &claimed.message, spider, gave),
+        Ran::Failed(failure) => Err(failure),
+        Ran::Skipped => return Settlement::of_task(claimed.clone(), Outcome::Skipped(Skip::Handler)),
         Ran::NotRun(why) => {
             let outcome = tasks.standstill.cannot_run(health, &claimed.message, why);
+            return Settlement::of_task(claimed.clone(), outcome);
+        }
+    };
+    let settlement = match done {
+        Ok(output) => Settlement::of_done_task(claimed.clone(), output),
+        Err(failure) => {
+            let outcome = failed(max, &settings.retry, claimed.attempts + 1, failure);
             Settlement::of_task(claimed.clone(), outcome)
         }
-    }
+    };
+    settlement.with_retries(Some(max))
 }
 
 /// Returns the outcome of a failed task, whatever the class of failure: the program knows best whether another try
@@ -87,16 +88,17 @@ fn failed(max: u32, settings: &Retry, attempts: u32, failure: Failure) -> Outcom
     retry::again(&policy, failure, attempts, UnixMs::now(), rand::random())
 }
 
-/// Returns the results of a finished task.
+/// Returns the results of a finished task, unless they cannot be taken.
 fn output(
+    spiders: &Spiders,
     log: &LogWriter,
     message: &Message,
     spider: Arc<LoadedSpider>,
     Gave { items, file, tasks, urls }: Gave,
-) -> PageOutput {
+) -> Result<PageOutput, Failure> {
     let key = message.key();
     let (mut left_out, mut refused) = (LeftOut::default(), Vec::new());
-    let (mut links, elsewhere) = asked_for(message, tasks);
+    let (mut links, elsewhere) = asked_for(spiders, message, tasks)?;
     for new in urls {
         let written = spider.spider.urls.spelling(&new.url);
         let Some((work, url)) = page(message, &spider, new) else { continue };
@@ -117,7 +119,7 @@ fn output(
         let (like, ids) = (item(message, &page.key), Ids::ByContent(Contents::new(equals, &file)));
         Box::new(FileItems::new(file, &page, like, ids))
     });
-    PageOutput {
+    Ok(PageOutput {
         spider,
         page: has_own.then_some(page),
         file,
@@ -129,7 +131,7 @@ fn output(
         items: counted,
         bytes: 0,
         missing: Vec::new(),
-    }
+    })
 }
 
 /// Returns a page that a task requests, and its URL.
@@ -187,6 +189,8 @@ fn item(message: &Message, key: &Key) -> Item {
         item: None,
         change: None,
         final_url: None,
+        referrer: None,
+        path: None,
         fields: Fields::new(),
     }
 }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use trawl_common::fleet_log::LogWriter;
-use trawl_common::frontier::Work;
 use trawl_common::frontier::outcome::{Class, Failure, Skip};
+use trawl_common::frontier::{Request, Work};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::settings::Settings;
 use trawl_common::spider::{Scope, Spider};
@@ -65,7 +65,8 @@ impl PageReader {
         }
     }
 
-    /// Returns the result of `spider` for `response`, which was fetched from `landed`.
+    /// Returns the result of `spider` for `response`, which was fetched from `landed` by `request`, if that is
+    /// not plain.
     ///
     /// # Errors
     ///
@@ -77,6 +78,7 @@ impl PageReader {
         extractor: &Arc<Extractor>,
         landed: &CanonicalUrl,
         response: Response,
+        request: Option<Arc<Request>>,
     ) -> Result<Tried, Untried> {
         if let Some(program) = self.program.as_ref().and_then(Running::reader) {
             let extraction = read_by(program, spider, landed, &response).await?;
@@ -86,7 +88,8 @@ impl PageReader {
             let content_type = response.content_type().unwrap_or("no type");
             return Err(not_read(format_args!("{content_type} is not what this spider reads")));
         }
-        let extraction = self.parser.read(Arc::clone(extractor), landed.clone(), response.clone()).await?;
+        let extraction =
+            self.parser.read(Arc::clone(extractor), landed.clone(), response.clone(), request).await?;
         Ok(Tried::new(spider, scope, landed, response, extraction))
     }
 }
@@ -114,8 +117,12 @@ async fn read_by(
                 let items = items.map(|(number, fields)| Extracted { rule: None, number, fields });
                 extraction.items.extend(items.collect::<Vec<_>>());
             }
-            let asked_for =
-                requests.into_iter().map(|request| Link { url: request.url, written: None, is_next: false });
+            let asked_for = requests.into_iter().map(|request| Link {
+                url: request.url,
+                written: None,
+                is_next: false,
+                request: None,
+            });
             extraction.links.extend(asked_for);
             Ok(extraction)
         }

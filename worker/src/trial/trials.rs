@@ -149,7 +149,8 @@ impl<'a> Trial<'a> {
         let page = match self.fetch().await {
             Ok(response) => {
                 let reader = &self.trials.reader;
-                reader.read(self.spider, &self.scope, &self.extractor, self.trail.last(), response).await
+                let (scope, extractor, landed) = (&self.scope, &self.extractor, self.trail.last());
+                reader.read(self.spider, scope, extractor, landed, response, None).await
             }
             Err(End::Untried(untried)) => Err(untried),
             Err(End::NotTried(why)) => return Err(why),

@@ -71,6 +71,7 @@ impl Worker {
             context: Arc::clone(&context),
             scheduling: Arc::clone(&scheduling),
             frontier: Arc::clone(&frontier),
+            spiders: Arc::clone(&spiders),
             pages: ports.pages,
             cache: ports.cache,
             parser: Parser::start(context.settings.worker.page_memory.as_u64() / 2)
@@ -85,6 +86,7 @@ impl Worker {
             context: Arc::clone(&context),
             frontier: Arc::clone(&frontier),
             history: ports.history,
+            ended_tasks: log.ended_tasks.clone(),
             tally: Arc::clone(&tally),
             known_links,
             url_log,

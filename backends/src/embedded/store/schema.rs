@@ -15,7 +15,7 @@ use crate::embedded::store::file_lock::FileLock;
 const APPLICATION: i64 = 0x7472_776c;
 
 /// The version of the tables below (`user_version`).
-const VERSION: i64 = 13;
+const VERSION: i64 = 14;
 
 /// The current tables. A URL costs an insertion at the end of `records` and of `fresh`, and later a share of a
 /// sorted one in `seen`; its terminal state costs a search and a deletion. The partial indexes hold only parked
@@ -250,6 +250,16 @@ const OUT_OF_12: &str = "
     PRAGMA user_version = 13;
 ";
 
+/// The additions of version 14: the tasks that have ended lately, as entries of a log.
+const OUT_OF_13: &str = "
+    CREATE TABLE ended_tasks (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        sum    INTEGER NOT NULL,
+        entry  TEXT NOT NULL
+    ) STRICT;
+    PRAGMA user_version = 14;
+";
+
 /// The page history of each spider, also of version 4; for pages not visited yet only the depth.
 const PAGES: &str = "
     CREATE TABLE pages (
@@ -285,7 +295,7 @@ const INTO_2: &str = "
 ";
 
 /// The steps that take a file of each version to the next one, in order.
-const STEPS: [(i64, &str); 12] = [
+const STEPS: [(i64, &str); 13] = [
     (2, OUT_OF_2),
     (3, OUT_OF_3),
     (3, PAGES),
@@ -298,6 +308,7 @@ const STEPS: [(i64, &str); 12] = [
     (10, OUT_OF_10),
     (11, OUT_OF_11),
     (12, OUT_OF_12),
+    (13, OUT_OF_13),
 ];
 
 /// Opens the state file at `path` for changes by this process alone; creates it if there is none, readable only by

@@ -1,32 +1,33 @@
 -- Admits unseen URLs: marks each as seen, writes its record, and puts it in the outbox.
--- keys: crawl, pending, outbox, hosts. Each entry: url, short, lane, depth, deadline, referrer, and its payload if
+-- Each entry: url, short, lane, depth, deadline, referrer, and its payload if
 -- it has one; with `most` for each host.
--- Returns for each: 1 new, 0 seen, 2 left out because its host has `most`.
-local function take_in(keys, seen, id, entries, most)
+-- Returns for each `NEW`, `KNOWN`, or `LEFT_OUT` because its host has `most`.
+local function take_in(id, entries, most)
   local answer = {}
   if #entries == 0 then
     return answer
   end
+  local seen = seen_of(CRAWL)
   local known = knows(seen, entries)
   local now = int(now_ms())
-  local idle = idle_of(keys.crawl)
+  local idle = idle_of(CRAWL)
   local records, recipes, outbox, fresh, twice, hosts, stats = {}, {}, {}, {}, {}, {}, {}
 
   local function has_room(host)
     if not most or not host then
       return true
     end
-    local taken = tonumber(redis.call('HGET', keys.hosts, host .. ' admitted') or 0) + (hosts[host .. ' admitted'] or 0)
+    local taken = tonumber(redis.call('HGET', HOSTS, host .. ' admitted') or 0) + (hosts[host .. ' admitted'] or 0)
     return taken < most
   end
 
   for i, entry in ipairs(entries) do
     local url, host = entry.url, host_of(entry.url)
-    answer[i] = (known[i] == 0 and not twice[url]) and 1 or 0
-    if answer[i] == 1 and not has_room(host) then
-      answer[i] = 2
+    answer[i] = (known[i] == 0 and not twice[url]) and NEW or KNOWN
+    if answer[i] == NEW and not has_room(host) then
+      answer[i] = LEFT_OUT
     end
-    if answer[i] == 1 then
+    if answer[i] == NEW then
       twice[url] = true
       fresh[#fresh + 1] = entry
       records[#records + 1] = url
@@ -43,14 +44,14 @@ local function take_in(keys, seen, id, entries, most)
   if #fresh > 0 then
     learn(seen, fresh)
     if #recipes > 0 then
-      redis.call('HSET', recipes_of(keys.pending), unpack(recipes))
+      redis.call('HSET', recipes_of(PENDING), unpack(recipes))
     end
-    redis.call('HSET', keys.pending, unpack(records))
-    redis.call('ZADD', keys.outbox, unpack(outbox))
+    redis.call('HSET', PENDING, unpack(records))
+    redis.call('ZADD', OUTBOX, unpack(outbox))
     add(stats, 'admitted', #fresh)
   end
-  write(keys.crawl, stats)
-  write(keys.hosts, hosts)
+  write(CRAWL, stats)
+  write(HOSTS, hosts)
   return answer
 end
 

@@ -1,10 +1,10 @@
--- KEYS: pending, outbox. ARGV: crawl id, urls.
+-- ARGV: crawl id, urls.
 local urls, members = {}, {}
 for i = 2, #ARGV do
   urls[i - 1] = ARGV[i]
   members[i - 1] = ARGV[1] .. ' ' .. ARGV[i]
 end
-local texts = redis.call('HMGET', KEYS[1], unpack(urls))
+local texts = redis.call('HMGET', PENDING, unpack(urls))
 local changed = {}
 for i, text in ipairs(texts) do
   -- The state is the first letter after the mark, if any, and nothing else changes.
@@ -15,7 +15,7 @@ for i, text in ipairs(texts) do
   end
 end
 if #changed > 0 then
-  redis.call('HSET', KEYS[1], unpack(changed))
+  redis.call('HSET', PENDING, unpack(changed))
 end
-redis.call('ZREM', KEYS[2], unpack(members))
+redis.call('ZREM', OUTBOX, unpack(members))
 return redis.status_reply('OK')

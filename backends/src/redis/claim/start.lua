@@ -1,45 +1,46 @@
--- KEYS: pending, crawl, begun. ARGV: worker, maximum starts, urls. Returns for each: 1 go, 2 poison, 3 the crawl
--- has reached its limit, 4 it has as many under way as it may still do, 0 lost. Returns an empty list if the crawl
--- is running, as far as is known, and this server may have lost a command.
-local status = redis.call('HGET', KEYS[2], 'status')
-if status == 'running' and is_unsure(KEYS[2]) then
+-- ARGV: worker, maximum starts, urls. Returns for each `GO`, `POISON`, `LIMIT` if the crawl has reached it, `AWAITED` if
+-- it has as many under way as it may still do, or `LOST`. Returns an empty list if the crawl is running, as far as is
+-- known, and this server may have lost a command.
+local worker, most_starts = ARGV[1], tonumber(ARGV[2])
+local status = redis.call('HGET', CRAWL, 'status')
+if status == 'running' and is_unsure(CRAWL) then
   return {}
 end
-local room = room_in(KEYS[2])
+local room = room_in(CRAWL)
 local answer, changed = {}, {}
 
 -- The begun records of a crawl with a limit are a set, so that none counts twice.
 local function has_place(url)
-  if not room or redis.call('SISMEMBER', KEYS[3], url) == 1 then
+  if not room or redis.call('SISMEMBER', BEGUN, url) == 1 then
     return true
-  elseif redis.call('SCARD', KEYS[3]) >= room then
+  elseif redis.call('SCARD', BEGUN) >= room then
     return false
   end
-  redis.call('SADD', KEYS[3], url)
+  redis.call('SADD', BEGUN, url)
   return true
 end
 
 local function start(record, url)
   if record.state == 'f' then
     -- Called again: the first answer was lost.
-    return 1
+    return GO
   elseif room == 0 then
-    return 3
-  elseif record.starts >= tonumber(ARGV[2]) then
-    return 2
+    return LIMIT
+  elseif record.starts >= most_starts then
+    return POISON
   elseif not has_place(url) then
-    return 4
+    return AWAITED
   end
   record.state, record.starts = 'f', record.starts + 1
-  return 1
+  return GO
 end
 
-local texts = redis.call('HMGET', KEYS[1], unpack(ARGV, 3))
+local texts = redis.call('HMGET', PENDING, unpack(ARGV, 3))
 for i = 3, #ARGV do
   local text = texts[i - 2]
-  local record = read(KEYS[1], ARGV[i], text)
-  local reply = 0
-  if record and is_held_by(record, ARGV[1]) then
+  local record = read(PENDING, ARGV[i], text)
+  local reply = LOST
+  if record and is_held_by(record, worker) then
     if status == 'paused' then
       let_go(record, NOW)
     elseif status == 'running' then
@@ -51,6 +52,6 @@ for i = 3, #ARGV do
   answer[#answer + 1] = reply
 end
 if #changed > 0 then
-  redis.call('HSET', KEYS[1], unpack(changed))
+  redis.call('HSET', PENDING, unpack(changed))
 end
 return answer

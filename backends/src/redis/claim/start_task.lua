@@ -1,8 +1,7 @@
--- KEYS: pending, crawl, begun, urgent. ARGV: worker, maximum starts, task, its priority. If a more urgent task of
--- the same spider waits, in any of its crawls, this worker holds that one; otherwise continues like start.lua,
--- whose text follows.
--- Returns for the urgent one: crawl id, attempts, starts, the time since when it has waited, then key, lane,
--- depth, deadline, referrer, until and payload like sweep.lua.
+-- ARGV: worker, maximum starts, task, its priority. If a more urgent task of the same spider waits, in any of its
+-- crawls, this worker holds that one; otherwise continues like start.lua, whose text follows. Returns for the urgent
+-- one: crawl id, attempts, starts, the time since when it has waited, then key, lane, depth, deadline, referrer,
+-- until and payload like sweep.lua.
 local priority = tonumber(table.remove(ARGV))
 
 -- Maximum number of entries that no longer wait and are removed: the rest follows when the next task is about to
@@ -34,7 +33,7 @@ end
 -- For a listed task: the reply if it was held, false if it may not begin, nil if it does not wait more urgently
 -- than the task that is about to begin.
 local function look_at(member, is_more_urgent)
-  local id, task, record, pending = listed(KEYS[4], member)
+  local id, task, record, pending = listed(URGENT, member)
   if not record then
     return false
   elseif not is_more_urgent then
@@ -45,7 +44,7 @@ local function look_at(member, is_more_urgent)
 end
 
 for _ = 1, MOST_STALE do
-  local first = redis.call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')
+  local first = redis.call('ZRANGE', URGENT, 0, 0, 'WITHSCORES')
   local more = first[1] and -tonumber(first[2]) - priority or -1
   if more < 0 then
     break
@@ -55,7 +54,7 @@ for _ = 1, MOST_STALE do
   if is_sound and held == nil then
     break
   end
-  redis.call('ZREM', KEYS[4], first[1])
+  redis.call('ZREM', URGENT, first[1])
   if is_sound and held then
     return held
   end

@@ -5,8 +5,6 @@ use redis::AsyncCommands;
 use tracing::warn;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::dead_letter::DeadLetterEntry;
-use trawl_common::frontier::lane::Lane;
-use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{Key, TaskKey, Work};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Control, Error, ErrorKind, FailedPage, Result, Seen};
@@ -17,58 +15,16 @@ use crate::redis::crawls::forgetting::Seeing;
 use crate::redis::failed;
 use crate::redis::keys::CrawlKeys;
 use crate::redis::recovery::corrupt;
-use crate::redis::script_calls::{BATCH, corrupt as wrong_answer, over};
-use crate::redis::seen::{entry, seen_keys};
-
-/// Maximum number of dead letters replayed in one call of a script: each may have some megabytes.
-const REPLAYED: usize = 100;
+use crate::redis::script_calls::BATCH;
 
 /// Approximate number of failed URLs and tasks in one page.
 const PAGE: usize = 500;
-
-/// Returns a note in stored form.
-pub(crate) fn encode(note: &DeadLetterEntry) -> String {
-    // Names, numbers and text can always be serialised.
-    serde_json::to_string(note).unwrap_or_default()
-}
 
 impl RedisRecords {
     /// Returns the payload of a task or a request of a crawl.
     async fn payload(&self, crawl: &CrawlRef, key: &str) -> Result<Option<String>> {
         let read = redis::cmd("HGET").arg(CrawlKeys::new(crawl).recipes).arg(key).to_owned();
         self.redis.query(&read).await
-    }
-
-    /// Admits failed URLs and tasks again; returns their messages.
-    pub(crate) async fn replay_all(
-        &self,
-        from: &CrawlRef,
-        into: &CrawlRef,
-        keys: &[Key],
-    ) -> Result<Vec<Message>> {
-        let (old, new) = (CrawlKeys::new(from), CrawlKeys::new(into));
-        let mut messages = Vec::with_capacity(keys.len());
-        for batch in keys.chunks(REPLAYED) {
-            let mut call = self.scripts.replay.prepare_invoke();
-            call.key(&old.crawl).key(&new.crawl).key(&old.failed).key(&new.pending);
-            call.key(&new.outbox);
-            seen_keys(&mut call, &new);
-            call.key(&old.gone).key(&new.hosts);
-            call.arg(into.id.as_str()).arg(u8::from(from == into));
-            for key in batch {
-                entry(&mut call, key.as_str());
-            }
-            let answer: Vec<String> = self.redis.run(&call).await?;
-            match answer.split_first() {
-                Some((taken, records)) if taken == "1" => {
-                    let replayed = records.chunks_exact(5).map(|record| replayed(into, record));
-                    messages
-                        .extend(replayed.collect::<Option<Vec<_>>>().ok_or_else(|| wrong_answer("replay"))?);
-                }
-                _ => return Err(over(into, "over, or was never opened")),
-            }
-        }
-        Ok(messages)
     }
 }
 
@@ -173,8 +129,7 @@ impl Control for RedisRecords {
         let of = CrawlKeys::new(crawl);
         let mut purged = 0;
         for batch in keys.chunks(BATCH) {
-            let mut call = self.scripts.purge.prepare_invoke();
-            call.key(&of.failed).key(&of.pending);
+            let mut call = self.scripts.purge.on(&of);
             for key in batch {
                 call.arg(key.as_str());
             }
@@ -182,18 +137,4 @@ impl Control for RedisRecords {
         }
         Ok(purged)
     }
-}
-
-fn replayed(crawl: &CrawlRef, record: &[String]) -> Option<Message> {
-    let [key, lane, depth, referrer, payload] = record else { return None };
-    Some(Message {
-        depth: depth.parse().ok()?,
-        // The referrer is only a hint for people.
-        referrer: referrer.parse().ok(),
-        ..Message::new(
-            Work::stored(Key::recorded(key).ok()?, payload)?,
-            crawl.clone(),
-            lane.parse::<Lane>().ok()?,
-        )
-    })
 }

@@ -53,8 +53,7 @@ impl RedisRecords {
     pub(crate) async fn read_stats(&self, crawl: &CrawlRef) -> Result<Option<CrawlStats>> {
         let keys = CrawlKeys::new(crawl);
         // Not a transaction, because a full server refuses even those that only read.
-        let mut call = self.scripts.stats.key(&keys.crawl);
-        call.key(&keys.pending).key(&keys.told);
+        let call = self.scripts.stats.on(&keys);
         let (fields, pending, stalled_at): (HashMap<String, String>, u64, String) =
             self.redis.run(&call).await?;
         let fields = Fields::new(keys.crawl, fields);

@@ -1,14 +1,13 @@
--- KEYS: gone, seen (plain, packed). ARGV: url, short for each. Makes URLs that a finished crawl did not fetch new
--- to a later one.
+-- ARGV: url, short for each. Makes URLs that a finished crawl did not fetch new to a later one.
 local entries = {}
 for i = 1, #ARGV, 2 do
   -- A URL that was sent again meanwhile is no longer in `gone`.
-  if redis.call('SISMEMBER', KEYS[1], ARGV[i]) == 1 then
+  if redis.call('SISMEMBER', GONE, ARGV[i]) == 1 then
     entries[#entries + 1] = {url = ARGV[i], short = ARGV[i + 1]}
   end
 end
-forget(url_set(KEYS[2], KEYS[3]), entries)
+forget(url_set(SEEN_PLAIN, SEEN_PACKED), entries)
 if #entries > 0 then
-  redis.call('SREM', KEYS[1], unpack(column(entries, 'url')))
+  redis.call('SREM', GONE, unpack(column(entries, 'url')))
 end
 return redis.status_reply('OK')

@@ -1,4 +1,4 @@
--- KEYS: seen (plain, packed), then the crawl and the pending records of each crawl of the spider. Makes the spider
+-- KEYS, after those of the set: the crawl and the pending records of each crawl of the spider. Makes the spider
 -- forget every URL, unless a crawl is not over: it would admit its URLs once more. The crawl of requests never is
 -- over, so for that only the pending records count.
 -- Returns the key of a crawl that prevents it; nothing if none does.
@@ -9,7 +9,7 @@ for at = 3, #KEYS, 2 do
     return KEYS[at]
   end
 end
-local set = url_set(KEYS[1], KEYS[2])
+local set = url_set(SEEN_PLAIN, SEEN_PACKED)
 repeat
   set.buckets = drop(set)
 until set.buckets == 0

@@ -8,6 +8,7 @@ use crate::redis::RedisRecords;
 use crate::redis::fields::Fields;
 use crate::redis::keys::{self, CrawlKeys, SeenKeys};
 use crate::redis::script_calls::{BATCH, corrupt};
+use crate::redis::scripts::codes::seen;
 use crate::redis::seen::entry;
 
 /// Whether to forget the URLs or only look them up.
@@ -50,15 +51,18 @@ impl RedisRecords {
             }
             call.arg(u8::from(what == Seeing::Forgetting));
             batch.iter().for_each(|url| entry(&mut call, url.as_str()));
-            let reply: Vec<u8> = self.redis.run(&call).await?;
+            let reply: Vec<i64> = self.redis.run(&call).await?;
             if reply.len() != batch.len() {
                 return Err(corrupt("seen_urls"));
             }
-            all.extend(reply.into_iter().map(|known| match known {
-                0 => Seen::Never,
-                1 => Seen::Ended,
-                _ => Seen::Pending,
-            }));
+            for known in reply {
+                all.push(match known {
+                    seen::NEVER => Seen::Never,
+                    seen::ENDED => Seen::Ended,
+                    seen::PENDING_NOW => Seen::Pending,
+                    _ => return Err(corrupt("seen_urls")),
+                });
+            }
         }
         Ok(all)
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod control;
 pub(crate) mod crawl_stats;
+pub(crate) mod dead_letters;
 pub(crate) mod forgetting;
 pub(crate) mod lanes;
 pub(crate) mod news;

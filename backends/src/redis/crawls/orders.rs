@@ -108,9 +108,8 @@ impl RedisRecords {
         verb: &str,
         logged: Option<UnixMs>,
     ) -> Result<Reply> {
-        let keys = CrawlKeys::new(crawl);
-        let mut call = self.scripts.command.prepare_invoke();
-        call.key(&keys.crawl).key(&keys.pending).key(&keys.leases).arg(verb).arg(crawl.id.as_str());
+        let mut call = self.scripts.command.on(&CrawlKeys::new(crawl));
+        call.arg(verb).arg(crawl.id.as_str());
         call.arg(logged.map_or_else(|| "-".to_owned(), |at| at.0.to_string()));
         let reply: Vec<String> = link.run(&call).await?;
         match &reply[..] {

@@ -1,7 +1,7 @@
--- KEYS: pending. ARGV: approximate number of records to examine. Returns whether these are all (1 or 0), the
--- number queued, the number parked, when the first of these is due (0 if none is parked), then each holder with
--- the number that it holds.
-local scan = redis.call('HSCAN', KEYS[1], '0', 'COUNT', ARGV[1])
+-- ARGV: approximate number of records to examine. Returns whether these are all (1 or 0), the number queued, the
+-- number parked, when the first of these is due (0 if none is parked), then each holder with the number that it
+-- holds.
+local scan = redis.call('HSCAN', PENDING, '0', 'COUNT', ARGV[1])
 local queued, parked, due, held = 0, 0, 0, {}
 for i = 2, #scan[2], 2 do
   local record = parse(scan[2][i])

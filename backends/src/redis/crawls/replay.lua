@@ -1,9 +1,7 @@
--- KEYS: the crawl in which they failed, the crawl to admit them to, failed, pending, outbox, seen and own (each
--- plain, packed), gone, hosts of the latter. ARGV: id of the crawl to admit them to, whether it is the same crawl
--- (1 or 0), then url, short for each.
--- Returns 0 if that crawl admits none; otherwise 1, then url, lane, depth, referrer and payload (empty: it has
--- none) of each.
-local status = redis.call('HGET', KEYS[2], 'status')
+-- `FROM`, `FAILED` and `GONE` are of the crawl in which they failed, the other keys of the crawl to admit them to. ARGV:
+-- id of the latter, whether it is the same crawl (1 or 0), then url, short for each. Returns 0 if that crawl admits none;
+-- otherwise 1, then each like sweep.lua.
+local status = redis.call('HGET', CRAWL, 'status')
 if not status or is_over(status) then
   return {'0'}
 end
@@ -27,39 +25,39 @@ local answer, seen, hosts = {'1'}, {}, {}
 local KINDS = {expired = 'expired', blocked = 'skipped'}
 for i = 3, #ARGV, 2 do
   local url = ARGV[i]
-  local text = redis.call('HGET', KEYS[3], url)
-  local payload = text and has_payload(url) and redis.call('HGET', recipes_of(KEYS[3]), url) or ''
+  local text = redis.call('HGET', FAILED, url)
+  local payload = text and has_payload(url) and redis.call('HGET', recipes_of(FAILED), url) or ''
   -- An entry whose payload is lost stays in the list.
   local is_whole = payload ~= '' or not has_payload(url)
-  if text and is_whole and redis.call('HEXISTS', KEYS[4], url) == 0 then
+  if text and is_whole and redis.call('HEXISTS', PENDING, url) == 0 then
     local note = note_of(text)
     local lane, depth, referrer = is_task(url) and 'task' or note.lane, int(note.depth), note.referrer
     if payload ~= '' and ARGV[2] ~= '1' then
-      redis.call('HSET', recipes_of(KEYS[4]), url, payload)
-      redis.call('HDEL', recipes_of(KEYS[3]), url)
+      redis.call('HSET', recipes_of(PENDING), url, payload)
+      redis.call('HDEL', recipes_of(FAILED), url)
     end
-    redis.call('HSET', KEYS[4], url, format_new(url, now, lane, depth, nil, referrer))
-    redis.call('ZADD', KEYS[5], now, ARGV[1] .. ' ' .. url)
+    redis.call('HSET', PENDING, url, format_new(url, now, lane, depth, nil, referrer))
+    redis.call('ZADD', OUTBOX, now, ARGV[1] .. ' ' .. url)
     seen[#seen + 1] = {url = url, short = ARGV[i + 1]}
-    redis.call('HDEL', KEYS[3], url)
-    redis.call('SREM', KEYS[10], url)
+    redis.call('HDEL', FAILED, url)
+    redis.call('SREM', GONE, url)
     if ARGV[2] == '1' then
       local kind = KINDS[note.reason] or 'failed'
-      redis.call('HINCRBY', KEYS[1], kind, -1)
+      redis.call('HINCRBY', FROM, kind, -1)
       add_host(hosts, url, kind, -1)
       local why = note.reason == 'blocked' and 'blocked' or note.class
       if why then
-        redis.call('HINCRBY', KEYS[1], kind .. ':' .. why, -1)
+        redis.call('HINCRBY', FROM, kind .. ':' .. why, -1)
       end
     else
-      redis.call('HINCRBY', KEYS[2], 'admitted', 1)
+      redis.call('HINCRBY', CRAWL, 'admitted', 1)
       add_host(hosts, url, 'admitted', 1)
     end
-    for _, part in ipairs({url, lane, depth, referrer, payload}) do
+    for _, part in ipairs({url, lane, depth, '-', referrer, '-', payload}) do
       answer[#answer + 1] = part
     end
   end
 end
-write(KEYS[11], hosts)
-learn(seen_of(KEYS[2], 6), seen)
+write(HOSTS, hosts)
+learn(seen_of(CRAWL), seen)
 return answer

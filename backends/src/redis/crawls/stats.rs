@@ -55,9 +55,8 @@ impl Stats for RedisRecords {
     }
 
     async fn backlog(&self, crawl: &CrawlRef) -> Result<Backlog> {
-        let keys = CrawlKeys::new(crawl);
-        let mut call = self.scripts.backlog.prepare_invoke();
-        let reply = self.redis.run(call.key(keys.pending).key(keys.recipes).arg(MEASURED)).await;
+        let mut call = self.scripts.backlog.on(&CrawlKeys::new(crawl));
+        let reply = self.redis.run(call.arg(MEASURED)).await;
         let (urls, bytes) = self.unless_foreign(crawl, reply).await?.unwrap_or_default();
         Ok(Backlog { urls, bytes })
     }

@@ -8,14 +8,14 @@ use trawl_common::time::UnixMs;
 use crate::redis::RedisRecords;
 use crate::redis::keys::CrawlKeys;
 use crate::redis::script_calls::{BATCH, corrupt};
-use crate::redis::seen::{entry, seen_keys};
+use crate::redis::seen::entry;
 
 /// Approximate number of records examined for a part.
 const LOOKED_AT: u32 = 500;
 
 impl RedisRecords {
     pub(crate) async fn list_tasks(&self, crawl: &CrawlRef, cursor: u64) -> Result<TaskPage> {
-        let mut call = self.scripts.tasks.key(CrawlKeys::new(crawl).pending);
+        let mut call = self.scripts.tasks.on(&CrawlKeys::new(crawl));
         let reply: Result<Vec<String>> = self.redis.run(call.arg(cursor).arg(LOOKED_AT)).await;
         match self.unless_foreign(crawl, reply).await? {
             Some(reply) => page(&reply).ok_or_else(|| corrupt("tasks")),
@@ -27,10 +27,8 @@ impl RedisRecords {
         let of = CrawlKeys::new(crawl);
         let mut cancelled = 0;
         for batch in keys.chunks(BATCH) {
-            let mut call = self.scripts.cancel_tasks.prepare_invoke();
-            call.key(&of.crawl).key(&of.pending).key(&of.outbox).key(&of.begun);
-            seen_keys(&mut call, &of);
-            call.key(&of.gone).arg(crawl.id.as_str()).arg(u8::from(crawl.is_adhoc()));
+            let mut call = self.scripts.cancel_tasks.on(&of);
+            call.arg(crawl.id.as_str()).arg(u8::from(crawl.is_adhoc()));
             for key in batch {
                 entry(&mut call, key.as_str());
             }

@@ -1,14 +1,13 @@
--- KEYS: crawl, pending, outbox, begun, then the URLs seen by its spider and by the crawl itself, each plain and
--- packed. ARGV: crawl id, url, short. Returns the state of a URL as named fields; for one without a record,
--- whether it was seen.
+-- ARGV: crawl id, url, short. Returns the state of a URL as named fields; for one without a record, whether it was
+-- seen.
 local url = ARGV[2]
-local text = redis.call('HGET', KEYS[2], url)
+local text = redis.call('HGET', PENDING, url)
 if not text then
-  local requests = requests_of(KEYS[1], KEYS[7])
+  local requests = requests_of(CRAWL, OWN_PLAIN)
   if requests then
     return {'seen', was_asked(requests, url, NOW) and 1 or 0}
   end
-  return {'seen', knows(seen_of(KEYS[1], 5), {{url = url, short = ARGV[3]}})[1]}
+  return {'seen', knows(seen_of(CRAWL), {{url = url, short = ARGV[3]}})[1]}
 end
 local record = parse(text)
 if not record then
@@ -16,7 +15,7 @@ if not record then
 end
 local reply = {
   'state', record.state, 'since', record.since, 'lane', record.lane, 'attempts', record.attempts, 'starts', record.starts,
-  'begun', redis.call('SISMEMBER', KEYS[4], url),
+  'begun', redis.call('SISMEMBER', BEGUN, url),
 }
 local function tell(name, value)
   if value then
@@ -25,6 +24,6 @@ local function tell(name, value)
   end
 end
 tell('holder', record.holder ~= '-' and record.holder)
-tell('deadline', record.deadline and record.deadline + idle_of(KEYS[1]))
-tell('unconfirmed', redis.call('ZSCORE', KEYS[3], ARGV[1] .. ' ' .. url))
+tell('deadline', record.deadline and record.deadline + idle_of(CRAWL))
+tell('unconfirmed', redis.call('ZSCORE', OUTBOX, ARGV[1] .. ' ' .. url))
 return reply

@@ -11,14 +11,12 @@ use crate::redis::RedisRecords;
 use crate::redis::fields::Fields;
 use crate::redis::keys::CrawlKeys;
 use crate::redis::recovery::corrupt::shown;
-use crate::redis::seen::{entry, seen_keys};
+use crate::redis::seen::entry;
 
 impl RedisRecords {
     pub(crate) async fn read_url_state(&self, crawl: &CrawlRef, key: &Key) -> Result<UrlState> {
         let keys = CrawlKeys::new(crawl);
-        let mut call = self.scripts.url_state.prepare_invoke();
-        call.key(&keys.crawl).key(&keys.pending).key(&keys.outbox).key(&keys.begun);
-        seen_keys(&mut call, &keys);
+        let mut call = self.scripts.url_state.on(&keys);
         call.arg(crawl.id.as_str());
         entry(&mut call, key.as_str());
         let fields: HashMap<String, String> = self.redis.run(&call).await?;

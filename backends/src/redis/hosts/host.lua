@@ -70,6 +70,17 @@ local function load_all(now)
   return hosts
 end
 
+-- Calls `act` for each host in KEYS with its schedule, and the positions of its first and last argument: before them is
+-- their number, `size` values each.
+local function each_host(now, size, act)
+  local hosts, at = load_all(now), 1
+  for number, key in ipairs(KEYS) do
+    local last = at + size * tonumber(ARGV[at])
+    act(key, hosts[number], at + 1, last)
+    at = last + 1
+  end
+end
+
 -- The time that a back-off is remembered after its end.
 local function calm(host)
   return math.max(host['until'] - host.since, FORGIVEN_AFTER)

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use futures::future::{join_all, try_join_all};
 use moka::sync::Cache as Memory;
 use redis::ScriptInvocation;
+use serde_json::json;
 use tracing::error;
 use trawl_common::politeness::gcra::{BackoffTerms, FORGIVEN_AFTER, Slot, Standing};
 use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
@@ -26,6 +27,7 @@ use crate::rabbitmq::ControlLog;
 use crate::redis::hosts::calls::{Part, call, parts};
 use crate::redis::pages::budget::Budget;
 use crate::redis::script_calls::corrupt;
+use crate::redis::scripts::codes::{ended, slot};
 use crate::redis::scripts::{Clock, HostScripts};
 use crate::redis::server::full;
 use crate::redis::{Link, failed, keys};
@@ -92,7 +94,7 @@ impl RedisHosts {
     /// Makes all requests for some hosts in one call. Returns slots, each with the position of its request.
     async fn reserve_of(&self, part: Part<'_>, asks: &[HostSlotRequest]) -> Result<Vec<(usize, Slot)>> {
         try_join_all(part.0.iter().map(|(key, _)| self.note(key))).await?;
-        let ms = |instant: Option<UnixMs>| instant.map_or(-1, |instant| instant.0 as i64);
+        let ms = |instant: Option<UnixMs>| instant.map_or(slot::NONE, |instant| instant.0 as i64);
         let tell = |call: &mut ScriptInvocation<'_>, place: usize| {
             let request = &asks[place].request;
             call.arg(request.pace.interval.as_micros() as u64)
@@ -105,7 +107,7 @@ impl RedisHosts {
                 .arg(request.lapse.as_micros() as u64);
         };
         let mut slots = Vec::new();
-        for (part, answer) in call::<Vec<u64>>(&self.redis, &self.scripts.reserve, part, tell).await {
+        for (part, answer) in call::<Vec<i64>>(&self.redis, &self.scripts.reserve, part, tell).await {
             let places = part.places();
             match (answer, &part.0[..]) {
                 (Ok(answer), _) => slots.extend(places.zip(read_slots(&answer)?)),
@@ -170,15 +172,16 @@ impl Hosts for RedisHosts {
             call.arg(token(visits[place].token)).arg(lapse.as_micros() as u64);
         };
         let parts = parts(&self.redis, visits, |visit| &visit.key);
-        all_done(parts.into_iter().map(|part| call(&self.redis, &self.scripts.stay, part, tell))).await
+        all_done(parts.into_iter().map(|part| call(&self.redis, &self.scripts.in_flight, part, tell))).await
     }
 
-    async fn leave(&self, ended: &[Ended]) -> Result<()> {
+    async fn leave(&self, all: &[Ended]) -> Result<()> {
         let tell = |call: &mut ScriptInvocation<'_>, place: usize| {
-            call.arg(token(ended[place].visit.token)).arg(u8::from(ended[place].is_welcome));
+            let how = if all[place].is_welcome { ended::WELCOME } else { ended::LEFT };
+            call.arg(token(all[place].visit.token)).arg(how);
         };
-        let parts = parts(&self.redis, ended, |ended| &ended.visit.key);
-        all_done(parts.into_iter().map(|part| call(&self.redis, &self.scripts.leave, part, tell))).await
+        let parts = parts(&self.redis, all, |ended| &ended.visit.key);
+        all_done(parts.into_iter().map(|part| call(&self.redis, &self.scripts.in_flight, part, tell))).await
     }
 
     async fn sent_late(&self, sent: &[SentLate]) -> Result<()> {
@@ -196,13 +199,16 @@ impl Hosts for RedisHosts {
         let crawl = refusal.crawl.as_ref().map(|crawl| format!("{} {}", crawl.id, crawl.spider));
         let mut call = self.scripts.push.key(keys::rate_limit(key));
         let BackoffTerms { asked, base, jitter, most } = refusal.terms;
-        call.arg(asked.map_or(0, |asked| asked.as_micros() as u64))
-            .arg(base.as_micros() as u64)
-            .arg(jitter)
-            .arg(most.as_micros() as u64)
-            .arg(refusal.status)
-            .arg(self.told_from.as_micros() as u64)
-            .arg(crawl.unwrap_or_default());
+        let ask = json!({
+            "asked": asked.map_or(0, |asked| asked.as_micros() as u64),
+            "first": base.as_micros() as u64,
+            "jitter": jitter,
+            "most": most.as_micros() as u64,
+            "status": refusal.status,
+            "announced_from": self.told_from.as_micros() as u64,
+            "crawl": crawl.unwrap_or_default(),
+        });
+        call.arg(ask.to_string());
         let wait: u64 = self.redis.run(&call).await?;
         let until = UnixMs::now().plus(Duration::from_micros(wait));
         self.list_until(key, until.plus(FORGIVEN_AFTER)).await?;
@@ -258,27 +264,27 @@ fn token(token: u64) -> String {
 
 fn standing(standing: Standing) -> i64 {
     match standing {
-        Standing::New => -1,
+        Standing::New => slot::NONE,
         Standing::Waitlisted(turn) => turn.0 as i64,
-        Standing::Aside => -2,
+        Standing::Aside => slot::ASIDE,
     }
 }
 
 /// Parses the slots of an answer: three numbers each.
-fn read_slots(answer: &[u64]) -> Result<Vec<Slot>> {
+fn read_slots(answer: &[i64]) -> Result<Vec<Slot>> {
     let (numbers, rest) = answer.as_chunks();
-    let slots = numbers.iter().map(|&[kind, wait, at]| slot(kind, wait, at)).collect::<Option<_>>();
+    let slots = numbers.iter().map(|&[kind, wait, at]| read_slot(kind, wait, at)).collect::<Option<_>>();
     slots.filter(|_| rest.is_empty()).ok_or_else(|| corrupt("reserve"))
 }
 
-fn slot(kind: u64, wait: u64, at: u64) -> Option<Slot> {
-    let wait = Duration::from_micros(wait);
+fn read_slot(kind: i64, wait: i64, at: i64) -> Option<Slot> {
+    let (wait, at) = (Duration::from_micros(wait.try_into().ok()?), UnixMs(at.try_into().ok()?));
     Some(match kind {
-        0 => Slot::Now,
-        1 => Slot::Reserved { wait, at: UnixMs(at) },
-        2 => Slot::Later { wait, turn: UnixMs(at) },
-        3 => Slot::TooLate,
-        4 => Slot::Blocked,
+        slot::AT_ONCE => Slot::Now,
+        slot::RESERVED => Slot::Reserved { wait, at },
+        slot::LATER => Slot::Later { wait, turn: at },
+        slot::TOO_LATE => Slot::TooLate,
+        slot::BLOCKED => Slot::Blocked,
         _ => return None,
     })
 }

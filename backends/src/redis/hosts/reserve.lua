@@ -1,9 +1,8 @@
--- KEYS: ratelimit:<host>, of several hosts. ARGV for each host: number of URLs; for each of these: interval,
--- burst, concurrency, held slot, deadline and turn in the waitlist in ms (or -1; a turn of -2 stays off the
--- waitlist), token, lapse. Returns for each URL: 0 now, 1 reserved, 2 later, 3 too late, 4 blocked; the wait; the
--- slot or the turn in ms.
+-- KEYS: ratelimit:<host>, of several hosts. ARGV for each host: number of URLs; for each of these: interval, burst,
+-- concurrency, held slot, deadline and turn in the waitlist in ms (or `NONE`; a turn of `ASIDE` stays off the waitlist),
+-- token, lapse. Returns for each URL: `AT_ONCE`, `RESERVED`, `LATER`, `TOO_LATE` or `BLOCKED`; the wait; the slot or the
+-- turn in ms.
 local now = now_us()
-local hosts = load_all(now)
 -- For the current host: its schedule, the fields to write, and those to remove.
 local host, changed, left
 
@@ -41,7 +40,7 @@ local function honours(held, interval)
 end
 
 local function reserved(slot)
-  return {1, int(slot - now), int(math.ceil(slot / 1000))}
+  return {RESERVED, int(slot - now), int(math.ceil(slot / 1000))}
 end
 
 local function count_request()
@@ -70,7 +69,7 @@ local function enter(wish, interval)
     changed['p:' .. wish.token] = int(now) .. ' ' .. int(now + wish.lapse)
   end
   count_request()
-  return {0, '0', '0'}
+  return {AT_ONCE, '0', '0'}
 end
 
 -- Keeps the turn in the waitlist, or joins its end. A turn after the deadline only counts if the waitlist was
@@ -80,12 +79,12 @@ local function wait_in_line(wish, turn, slot, interval)
   turn = turn or math.max(host.line, slot)
   if wish.deadline < turn then
     if known then
-      return {3, '0', '0'}
+      return {TOO_LATE, '0', '0'}
     end
   elseif not known then
     set('line', turn + interval)
   end
-  return {2, int(math.max(turn - now - LEAD, 0)), int(math.floor(turn / 1000))}
+  return {LATER, int(math.max(turn - now - LEAD, 0)), int(math.floor(turn / 1000))}
 end
 
 local function reserve(wish)
@@ -93,7 +92,7 @@ local function reserve(wish)
     forget(wish.token)
   end
   if host.blocked then
-    return {4, '0', '0'}
+    return {BLOCKED, '0', '0'}
   end
   local interval = effective(wish.interval, wish.concurrency)
   local ready = earliest(wish, interval)
@@ -107,17 +106,17 @@ local function reserve(wish)
     set('line', 0)
   end
   if wish.deadline < slot then
-    return {3, '0', '0'}
+    return {TOO_LATE, '0', '0'}
   end
   if slot > now + HORIZON and wish.aside then
-    return {2, int(slot - now - HORIZON), int(math.floor(slot / 1000))}
+    return {LATER, int(slot - now - HORIZON), int(math.floor(slot / 1000))}
   end
   local turn = wish.turn and wish.turn > slot and wish.turn <= host.line and wish.turn or nil
   if slot > now + HORIZON or turn and turn > now + LEAD + REACH then
     return wait_in_line(wish, turn, slot, interval)
   end
   local answer = slot > now and reserved(slot) or enter(wish, interval)
-  if slot > now or answer[1] == 0 then
+  if slot > now or answer[1] == AT_ONCE then
     set('next', math.max(host.next, now, host['until'], ready) + interval)
   end
   return answer
@@ -127,8 +126,8 @@ local function wish_at(i)
   local held, deadline, turn = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), tonumber(ARGV[i + 5])
   return {
     interval = tonumber(ARGV[i]), burst = tonumber(ARGV[i + 1]), concurrency = tonumber(ARGV[i + 2]),
-    held = held >= 0 and held * 1000, deadline = deadline >= 0 and deadline * 1000 or math.huge,
-    turn = turn >= 0 and turn * 1000, aside = turn == -2, token = ARGV[i + 6], lapse = tonumber(ARGV[i + 7]),
+    held = held ~= NONE and held * 1000, deadline = deadline ~= NONE and deadline * 1000 or math.huge,
+    turn = turn >= 0 and turn * 1000, aside = turn == ASIDE, token = ARGV[i + 6], lapse = tonumber(ARGV[i + 7]),
   }
 end
 
@@ -149,16 +148,14 @@ local function save(key)
 end
 
 local answers = {}
-local at = 1
-for number, key in ipairs(KEYS) do
-  host, changed, left = hosts[number], {}, {}
+each_host(now, 8, function(key, schedule, from, to)
+  host, changed, left = schedule, {}, {}
   for token, place in pairs(host.places) do
     if place.till <= now then
       forget(token)
     end
   end
-  local last = at + 8 * tonumber(ARGV[at])
-  for i = at + 1, last, 8 do
+  for i = from, to, 8 do
     local wish = wish_at(i)
     for _, part in ipairs(reserve(wish)) do
       answers[#answers + 1] = part
@@ -168,6 +165,5 @@ for number, key in ipairs(KEYS) do
     end
   end
   save(key)
-  at = last + 1
-end
+end)
 return answers

@@ -20,7 +20,7 @@ impl RedisRecords {
         if urls.is_empty() {
             return Ok(());
         }
-        let mut call = self.scripts.quarantine.key(CrawlKeys::new(crawl).pending);
+        let mut call = self.scripts.quarantine.on(&CrawlKeys::new(crawl));
         for url in urls {
             call.arg(url);
         }

@@ -148,9 +148,7 @@ impl RedisRecords {
             while steps > 0 && self.clear_step(crawl).await? > 0 {
                 steps -= 1;
             }
-            let keys = CrawlKeys::new(crawl);
-            let mut call = self.scripts.tend.prepare_invoke();
-            call.key(&keys.crawl).key(&keys.pending).key(&keys.leases);
+            let mut call = self.scripts.tend.on(&CrawlKeys::new(crawl));
             call.arg(crawl.id.as_str()).arg(watermarks.lowest()).arg(self.lost_after.as_millis() as u64);
             match self.redis.run::<String>(&call).await?.as_str() {
                 "await" => sweep.awaiting.push(crawl.clone()),

@@ -1,8 +1,8 @@
--- KEYS: pending. ARGV: URLs. Removes records of which no message can be made.
+-- ARGV: URLs. Removes records of which no message can be made.
 for _, url in ipairs(ARGV) do
-  local text = redis.call('HGET', KEYS[1], url)
+  local text = redis.call('HGET', PENDING, url)
   if text then
-    quarantine(KEYS[1], url, text)
+    quarantine(PENDING, url, text)
   end
 end
 return redis.status_reply('OK')

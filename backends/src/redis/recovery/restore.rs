@@ -2,18 +2,20 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use serde_json::json;
 use tokio::sync::MutexGuard;
 use tracing::{debug, info, warn};
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Result, Terms};
 use trawl_common::time::UnixMs;
+use trawl_engine::Past;
 
 use crate::control_log::{Logged, LoggedCrawl, Record, Sources};
 use crate::redis::RedisRecords;
 use crate::redis::crawls::standings::Standing;
 use crate::redis::keys::{self, CrawlKeys};
-use crate::redis::recovery::second_home::{Past, SecondHome};
+use crate::redis::recovery::second_home::SecondHome;
 use crate::redis::script_calls::limits;
 
 /// The field of [`keys::WATERMARKS`] that says whether the log was applied: 1 while it is being read, more afterwards.
@@ -222,16 +224,23 @@ impl RedisRecords {
     ) -> Result<bool> {
         self.index(crawl).await?;
         self.note_open(crawl).await?;
-        let mut call = self.scripts.create.key(CrawlKeys::new(crawl).crawl);
-        call.arg(crawl.spider.as_str()).arg(status.as_str());
-        call.arg(if sources.is_some() { "ended" } else { discovery });
-        call.arg(u8::from(under_way == UnderWay::Perhaps)).arg(terms.recrawl.to_string());
-        limits(&mut call, terms);
-        call.arg(ordered.0).arg(done).arg(match sources {
-            None => "-",
-            Some(Sources::Read) => "read",
-            Some(Sources::Unread) => "unread",
+        let ask = json!({
+            "spider": crawl.spider.as_str(),
+            "status": status.as_str(),
+            "discovery": if sources.is_some() { "ended" } else { discovery },
+            "is_under_way": under_way == UnderWay::Perhaps,
+            "recrawl": terms.recrawl.to_string(),
+            "terms": limits(terms),
+            "ordered": ordered.0.to_string(),
+            "done": done.to_string(),
+            "sources": match sources {
+                None => "-",
+                Some(Sources::Read) => "read",
+                Some(Sources::Unread) => "unread",
+            },
         });
+        let mut call = self.scripts.create.on(&CrawlKeys::new(crawl));
+        call.arg(ask.to_string());
         self.redis.run(&call).await
     }
 

@@ -11,17 +11,6 @@ use crate::control_log::{Counts, Logged};
 use crate::rabbitmq::ControlLog;
 use crate::redis::RedisHosts;
 
-/// Whether a crawl that the store does not know was ever opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Past {
-    /// It was not: its id was created just now.
-    None,
-    /// It may have been: the log has the answer.
-    Possible,
-    /// It was: the caller had it open.
-    Certain,
-}
-
 /// The log of operators' commands, and the host schedules that learn the blocked hosts from it.
 pub(crate) struct SecondHome {
     pub(crate) log: Arc<ControlLog>,

@@ -4,10 +4,14 @@
 //! be forgotten (`look.rs`). In between it searches the records of every running crawl, a thousand at a time with a
 //! rest after each. The sweep position is kept in Redis, so that another process can continue from there.
 
+use std::collections::HashMap;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use trawl_common::events::CrawlEvent;
+use async_trait::async_trait;
+use serde_json::json;
+use trawl_common::events::{CrawlEvent, HostEvent};
+use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::source_queue::SourceQueue;
@@ -15,12 +19,12 @@ use trawl_common::frontier::{Key, Work};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::Result;
 use trawl_common::time::UnixMs;
-use trawl_engine::Sweep;
+use trawl_engine::{Probe, ProbeTimes, Recovery, Sweep};
 
 use crate::redis::RedisRecords;
-use crate::redis::keys::CrawlKeys;
-use crate::redis::recovery::round::Round;
-use crate::redis::script_calls::corrupt;
+use crate::redis::keys::{self, CrawlKeys};
+use crate::redis::recovery::round::{Round, Watermarks};
+use crate::redis::script_calls::{by_crawl, corrupt};
 
 /// Number of records that one step searches.
 const STEP: u64 = 1000;
@@ -41,9 +45,10 @@ impl Round {
     }
 }
 
-impl RedisRecords {
+#[async_trait]
+impl Recovery for RedisRecords {
     /// Continues the round, or starts one, until a step has had records to search.
-    pub(crate) async fn sweep_step(&self, worker: &WorkerId) -> Result<Sweep> {
+    async fn sweep(&self, worker: &WorkerId) -> Result<Sweep> {
         let mut turn = self.round.lock().await;
         let mut sweep = Sweep { rest: self.look_every(), ..Sweep::default() };
         let round = match turn.take() {
@@ -65,6 +70,49 @@ impl RedisRecords {
         Ok(sweep)
     }
 
+    async fn probe_sent(&self, times: ProbeTimes) -> Result<()> {
+        self.write(redis::cmd("HSET").arg(keys::WATERMARKS).arg("sent").arg(times.sent.0)).await
+    }
+
+    async fn probes_returned(&self, probes: &[Probe]) -> Result<()> {
+        let mut call = self.scripts.watermark.key(keys::WATERMARKS);
+        for probe in probes {
+            call.arg(probe.line.as_str()).arg(probe.times.sent.0).arg(probe.times.previous.0);
+        }
+        self.redis.run(&call).await
+    }
+
+    async fn await_parked(&self, crawl: &CrawlRef, longest: Duration) -> Result<()> {
+        let mut call = self.scripts.wait.on(&CrawlKeys::new(crawl));
+        // A message that has left a rung and is not yet in `due_queue` is in neither.
+        call.arg((longest + self.lost_after).as_millis() as u64);
+        self.redis.run(&call).await
+    }
+
+    async fn dead_letters_published(&self, dead_letters: &[DeadLetter]) -> Result<()> {
+        for (crawl, places) in by_crawl(dead_letters, |dead_letter| &dead_letter.crawl) {
+            self.is_reported(crawl, places.into_iter().map(|at| dead_letters[at].url.as_str())).await?;
+        }
+        Ok(())
+    }
+
+    async fn announced(&self, event: &CrawlEvent) -> Result<()> {
+        if !event.kind.is_end() {
+            return self.keep_announced(event).await;
+        }
+        let crawl = &event.stats.crawl_ref();
+        self.write(redis::cmd("HSET").arg(CrawlKeys::new(crawl).crawl).arg("announced").arg(1)).await
+    }
+
+    async fn hosts_announced(&self, event: &HostEvent) -> Result<()> {
+        match &self.second_home {
+            Some(home) => home.hosts.news_announced(event).await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl RedisRecords {
     /// Does one step in the next crawl. Returns whether there was anything to search.
     async fn step(&self, round: &mut Round, sweep: &mut Sweep) -> Result<bool> {
         if let Some((crawl, is_announced)) = round.clearing.front() {
@@ -90,15 +138,21 @@ impl RedisRecords {
 
     /// Searches some records of a crawl for lost ones. Returns the cursor of the next step.
     pub(crate) async fn search(&self, crawl: &CrawlRef, round: &Round, sweep: &mut Sweep) -> Result<String> {
-        let keys = CrawlKeys::new(crawl);
-        let mut call = self.scripts.sweep.prepare_invoke();
-        call.key(&keys.pending).key(&keys.outbox).arg(crawl.id.as_str()).arg(&round.cursor).arg(STEP);
-        call.arg(self.lost_after.as_millis() as u64).arg(self.possession().as_millis() as u64);
-        for known in [round.watermarks.delivered, round.watermarks.lost_before] {
-            for line in [SourceQueue::Due, SourceQueue::Priority, SourceQueue::Bulk, SourceQueue::Task] {
-                call.arg(known[line as usize]);
-            }
-        }
+        let Watermarks { delivered, lost_before } = &round.watermarks;
+        let by_queue = |known: &[u64; SourceQueue::ALL.len()]| -> HashMap<&str, u64> {
+            SourceQueue::ALL.iter().map(|queue| (queue.as_str(), known[*queue as usize])).collect()
+        };
+        let ask = json!({
+            "id": crawl.id.as_str(),
+            "cursor": round.cursor,
+            "count": STEP,
+            "lost_after": self.lost_after.as_millis() as u64,
+            "possession": self.possession().as_millis() as u64,
+            "delivered": by_queue(delivered),
+            "lost_before": by_queue(lost_before),
+        });
+        let mut call = self.scripts.sweep.on(&CrawlKeys::new(crawl));
+        call.arg(ask.to_string());
         let answer: Vec<Vec<u8>> = self.redis.run(&call).await?;
         let Some((next, records)) = answer.split_first() else { return Err(corrupt("sweep")) };
         let mut unreadable = Vec::new();
@@ -115,10 +169,8 @@ impl RedisRecords {
     /// Clears up a crawl that is over, or that has reached its page limit. Returns the number of records handled.
     pub(crate) async fn clear_step(&self, crawl: &CrawlRef) -> Result<u64> {
         let keys = CrawlKeys::new(crawl);
-        let mut call = self.scripts.clear.prepare_invoke();
-        call.key(&keys.crawl).key(&keys.pending).key(&keys.gone).key(&keys.outbox);
-        call.key(&keys.own.plain).key(&keys.own.packed).key(&keys.begun).key(&keys.hosts);
-        call.key(&keys.failed).key(&keys.corrupt).arg(crawl.id.as_str()).arg(self.keep.failed.as_secs());
+        let mut call = self.scripts.clear.on(&keys);
+        call.arg(crawl.id.as_str()).arg(self.keep.failed.as_secs());
         let answer: Vec<String> = self.redis.run(&call).await?;
         let Some((left, gone)) = answer.split_first() else { return Err(corrupt("clear")) };
         self.forget(&keys, gone).await?;
@@ -154,7 +206,6 @@ mod tests {
     use std::collections::VecDeque;
 
     use super::*;
-    use crate::redis::recovery::round::Watermarks;
 
     fn rest(records: u64, took_ms: u64) -> u128 {
         let round = Round {

@@ -175,13 +175,16 @@ local function is_recrawl(crawl)
   return (redis.call('HGET', crawl, 'recrawl') or 'never') ~= 'never'
 end
 
--- Writes the terms of a crawl, except `recrawl`, which is fixed when it is created.
-local function write_terms(crawl, max_pages, max_per_host, file)
-  for term, value in pairs({max_pages = max_pages, max_per_host = max_per_host, file = file}) do
-    if value == '-' then
+-- The terms of a crawl, except `recrawl`, which is fixed when it is created.
+local TERMS = {'max_pages', 'max_per_host', 'file'}
+
+-- Writes these terms; "-" means none.
+local function write_terms(crawl, terms)
+  for _, term in ipairs(TERMS) do
+    if terms[term] == '-' then
       redis.call('HDEL', crawl, term)
     else
-      redis.call('HSET', crawl, term, value)
+      redis.call('HSET', crawl, term, terms[term])
     end
   end
 end

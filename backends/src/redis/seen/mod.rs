@@ -3,9 +3,8 @@
 pub(crate) mod packing;
 
 use redis::ScriptInvocation;
-use trawl_common::names::CrawlRef;
 use trawl_common::ports::Result;
-use trawl_common::web::url::{CanonicalUrl, Fingerprint};
+use trawl_common::web::url::Fingerprint;
 
 use crate::redis::RedisRecords;
 use crate::redis::keys::CrawlKeys;
@@ -24,20 +23,10 @@ pub(crate) fn entry(call: &mut ScriptInvocation<'_>, url: &str) {
 }
 
 impl RedisRecords {
-    pub(crate) async fn knows(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool> {
-        let keys = CrawlKeys::new(crawl);
-        let mut call = self.scripts.has_seen.prepare_invoke();
-        call.key(&keys.crawl);
-        seen_keys(&mut call, &keys);
-        entry(&mut call, url.as_str());
-        self.redis.run(&call).await
-    }
-
     /// Lets later crawls find again the URLs that a finished crawl did not fetch.
     pub(crate) async fn forget(&self, keys: &CrawlKeys, urls: &[String]) -> Result<()> {
         for batch in urls.chunks(BATCH) {
-            let mut call = self.scripts.forget.prepare_invoke();
-            call.key(&keys.gone).key(&keys.seen.plain).key(&keys.seen.packed);
+            let mut call = self.scripts.forget.on(keys);
             for url in batch {
                 entry(&mut call, url);
             }

@@ -1,6 +1,6 @@
--- KEYS: seen (plain, packed). ARGV: url, short for each. Moves URLs from a plain set to the packed one beside it,
+-- ARGV: url, short for each. Moves URLs from a plain set to the packed one beside it,
 -- to which new URLs are added from then on.
-local set, entries = url_set(KEYS[1], KEYS[2]), {}
+local set, entries = url_set(SEEN_PLAIN, SEEN_PACKED), {}
 for i = 1, #ARGV, 2 do
   -- A URL that was forgotten meanwhile stays so.
   if redis.call('SISMEMBER', set.plain, ARGV[i]) == 1 then

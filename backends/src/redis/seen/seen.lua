@@ -24,11 +24,12 @@ local function url_set(plain, packed)
   return set
 end
 
--- The set that decides which URLs are new to a crawl: its own, if it is a recrawl. Both are named by four keys in
--- a row, the first at `at`.
-local function seen_of(crawl, at)
-  local own = is_recrawl(crawl) and 2 or 0
-  return url_set(KEYS[at + own], KEYS[at + own + 1])
+-- The set that decides which URLs are new to a crawl: its own, if it is a recrawl.
+local function seen_of(crawl)
+  if is_recrawl(crawl) then
+    return url_set(OWN_PLAIN, OWN_PACKED)
+  end
+  return url_set(SEEN_PLAIN, SEEN_PACKED)
 end
 
 local function column(entries, name)

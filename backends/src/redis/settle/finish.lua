@@ -1,12 +1,11 @@
--- KEYS: crawl, pending, failed, outbox, gone, seen and own (each plain, packed), begun, hosts. ARGV: worker, crawl
--- id, then for each url, short, kind, why (empty: no word), bytes, note (empty: none), the target of its redirects
--- (empty: none) and the short of that, and the additions of its page to the stats, a line of number and name each.
--- Returns for each whether it has ended, by this call or before; then whether the crawl has, by this call. A
--- counter changes only if a record was removed, and only its holder removes a record.
-local recrawl, room = is_recrawl(KEYS[1]), room_in(KEYS[1])
-local requests, asked = requests_of(KEYS[1], KEYS[8]), {}
-local is_limited = room or redis.call('EXISTS', KEYS[10]) == 1
-local lapsed = lapsed_of(KEYS[2])
+-- ARGV: worker, crawl id, then for each url, short, kind, why (empty: no word), bytes, note (empty: none), the target
+-- of its redirects (empty: none) and the short of that, and the additions of its page to the stats, a line of number
+-- and name each. Returns for each whether it has ended, by this call or before; then whether the crawl has, by this
+-- call. A counter changes only if a record was removed, and only its holder removes a record.
+local recrawl, room = is_recrawl(CRAWL), room_in(CRAWL)
+local requests, asked = requests_of(CRAWL, OWN_PLAIN), {}
+local is_limited = room or redis.call('EXISTS', BEGUN) == 1
+local lapsed = lapsed_of(PENDING)
 local has_lapsed = redis.call('EXISTS', lapsed) == 1
 local answer, stats, hosts = {}, {}, {}
 -- By text: the URLs that the spider has now seen, those that it has not seen after all, and those that the crawl
@@ -33,26 +32,26 @@ local urls = {}
 for i = 3, #ARGV, 9 do
   urls[#urls + 1] = ARGV[i]
 end
-local texts = redis.call('HMGET', KEYS[2], unpack(urls))
+local texts = redis.call('HMGET', PENDING, unpack(urls))
 
 -- Whether a URL without a record has ended. Otherwise this server has forgotten it.
 local function is_past(url, short)
   if requests and was_asked(requests, url, now_ms()) then
     return 1
   end
-  return is_over(redis.call('HGET', KEYS[1], 'status')) and 1 or knows(seen_of(KEYS[1], 6), {{url = url, short = short}})[1]
+  return is_over(redis.call('HGET', CRAWL, 'status')) and 1 or knows(seen_of(CRAWL), {{url = url, short = short}})[1]
 end
 
 for i = 3, #ARGV, 9 do
   local url, short, kind, why, bytes, note, landed, landed_short, more = unpack(ARGV, i, i + 8)
   local text = texts[#answer + 1]
-  local record = read(KEYS[2], url, text)
+  local record = read(PENDING, url, text)
   local is_mine = record and is_held_by(record, ARGV[1])
   -- A URL that is listed twice has no record the second time.
-  local ended = is_mine and redis.call('HDEL', KEYS[2], url) or 0
+  local ended = is_mine and redis.call('HDEL', PENDING, url) or 0
   answer[#answer + 1] = is_mine and 1 or (record or text and is_newer(text)) and 0 or is_past(url, short)
   if is_limited and is_mine then
-    redis.call('SREM', KEYS[10], url)
+    redis.call('SREM', BEGUN, url)
   end
   if ended == 1 then
     if has_lapsed then
@@ -78,11 +77,11 @@ for i = 3, #ARGV, 9 do
     for number, name in string.gmatch(more, '(%d+) ([^\n]+)') do
       add(stats, name, tonumber(number))
     end
-    redis.call('ZREM', KEYS[4], ARGV[2] .. ' ' .. url)
+    redis.call('ZREM', OUTBOX, ARGV[2] .. ' ' .. url)
     if note ~= '' and (kind == 'failed' or kind == 'expired' or why == 'blocked') then
-      redis.call('HSET', KEYS[3], url, note)
+      redis.call('HSET', FAILED, url, note)
     elseif has_payload(url) then
-      redis.call('HDEL', recipes_of(KEYS[2]), url)
+      redis.call('HDEL', recipes_of(PENDING), url)
     end
     asked[#asked + 1] = url
     if landed ~= '' then
@@ -98,21 +97,21 @@ for i = 3, #ARGV, 9 do
       -- This crawl never ends; a late copy of its message does not revive what was requested just now.
       forgets({url = url, short = short})
     elseif untouched and not recrawl then
-      redis.call('SADD', KEYS[5], url)
+      redis.call('SADD', GONE, url)
     end
   end
 end
-write(KEYS[1], stats)
-write(KEYS[11], hosts)
-answer[#answer + 1] = end_if_done(KEYS[1], KEYS[2], now_ms()) and 1 or 0
+write(CRAWL, stats)
+write(HOSTS, hosts)
+answer[#answer + 1] = end_if_done(CRAWL, PENDING, now_ms()) and 1 or 0
 if next(seen) then
-  learn(url_set(KEYS[6], KEYS[7]), entries(seen))
+  learn(url_set(SEEN_PLAIN, SEEN_PACKED), entries(seen))
 end
 if #own > 0 then
-  learn(url_set(KEYS[8], KEYS[9]), own)
+  learn(url_set(OWN_PLAIN, OWN_PACKED), own)
 end
 if requests then
-  forget(url_set(KEYS[6], KEYS[7]), entries(unseen))
+  forget(url_set(SEEN_PLAIN, SEEN_PACKED), entries(unseen))
   note_asked(requests, asked, now_ms())
 end
 return answer

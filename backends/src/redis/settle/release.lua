@@ -1,13 +1,13 @@
--- KEYS: pending, begun. ARGV: worker, urls. Queues the records again that this worker holds.
+-- ARGV: worker, urls. Queues the records again that this worker holds.
 local now = now_ms()
 for i = 2, #ARGV do
-  local text = redis.call('HGET', KEYS[1], ARGV[i])
-  local record = read(KEYS[1], ARGV[i], text)
+  local text = redis.call('HGET', PENDING, ARGV[i])
+  local record = read(PENDING, ARGV[i], text)
   if record and is_held_by(record, ARGV[1]) then
     end_start(record)
     record.state, record.since, record.holder = 'q', now, '-'
-    redis.call('HSET', KEYS[1], ARGV[i], format(record))
-    redis.call('SREM', KEYS[2], ARGV[i])
+    redis.call('HSET', PENDING, ARGV[i], format(record))
+    redis.call('SREM', BEGUN, ARGV[i])
   end
 end
 return redis.status_reply('OK')

@@ -84,7 +84,7 @@ async fn a_batch_is_claimed_but_for_the_record_that_cannot_be_read() {
 async fn a_crawl_ends_although_a_record_cannot_be_read() {
     let (fixture, lease) = spoiled().await;
     fixture.finish([0, 2]).await;
-    fixture.frontier.close(lease).await.unwrap();
+    fixture.frontier.close(lease, None).await.unwrap();
     fixture.round().await;
     fixture.quarantined(1).await;
     fixture.round().await;
@@ -171,7 +171,7 @@ async fn a_record_under_a_key_that_is_no_url_is_out_of_the_way() {
     let lost: Vec<Work> = fixture.round().await.lost.into_iter().map(|lost| lost.work).collect();
     assert_eq!(lost, [Fixture::url(1)]);
     fixture.finish([0, 1, 2]).await;
-    fixture.frontier.close(lease).await.unwrap();
+    fixture.frontier.close(lease, None).await.unwrap();
     fixture.round().await;
     assert_eq!(
         (fixture.crawl_stats().await.status, fixture.crawl_stats().await.counts.failed),
@@ -191,7 +191,7 @@ async fn what_could_not_be_read_is_replayed_as_new() {
     let stats = fixture.crawl_stats().await;
     assert_eq!((stats.counts.failed, stats.reasons.get("failed:corrupt")), (0, None));
     fixture.finish([0, 1, 2]).await;
-    fixture.frontier.close(lease).await.unwrap();
+    fixture.frontier.close(lease, None).await.unwrap();
     assert_eq!(fixture.crawl_stats().await.status, CrawlState::Finished);
 }
 

@@ -6,7 +6,7 @@ use trawl_common::frontier::outcome::Terminal;
 use trawl_common::politeness::gcra::{Pace, SlotRequest, Standing};
 use trawl_common::ports::{Control, ErrorKind, Finish, HostControl, Stats};
 use trawl_common::web::host::HostKey;
-use trawl_engine::Parking;
+use trawl_engine::{Parking, Past};
 
 use super::*;
 
@@ -14,7 +14,11 @@ impl Fixture {
     /// Another crawl on the same server, of another spider, with two pages that are lost in a day.
     async fn other_crawl(&self) -> CrawlRef {
         let crawl = CrawlRef { id: "d".parse().unwrap(), spider: "other".parse().unwrap() };
-        let lease = self.frontier.open(&crawl, Terms::default(), "producer", 100 * HOUR).await.unwrap();
+        let lease = self
+            .frontier
+            .open(&crawl, Terms::default(), "producer", 100 * HOUR, Past::Possible)
+            .await
+            .unwrap();
         self.send(&lease, 0..2).await;
         crawl
     }

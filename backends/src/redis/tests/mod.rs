@@ -27,7 +27,9 @@ use trawl_common::ports::{Claim, HostSlotRequest, Hosts, NewWork, Terms};
 use trawl_common::settings::{Dedup, Redis};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_engine::{Lease, Probe, ProbeTimes, Records, Sweep};
+use trawl_engine::{
+    Admission, Claims, DeadLetters, Lease, Outbox, Past, Probe, ProbeTimes, Recovery, Settlements, Sweep,
+};
 use trawl_testkit::servers;
 
 use crate::redis::connect;
@@ -85,7 +87,10 @@ impl Fixture {
     }
 
     async fn open(&self) -> Lease {
-        self.frontier.open(&self.crawl, Terms::default(), "producer", 100 * HOUR).await.unwrap()
+        self.frontier
+            .open(&self.crawl, Terms::default(), "producer", 100 * HOUR, Past::Possible)
+            .await
+            .unwrap()
     }
 
     fn url(number: usize) -> CanonicalUrl {

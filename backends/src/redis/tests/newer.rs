@@ -88,7 +88,7 @@ async fn a_sweep_passes_it_by_and_the_crawl_waits_for_newer_workers() {
     fixture.frontier.finish(&fixture.worker, &[finish]).await.unwrap();
     let member = format!("c {}", Fixture::url(0));
     let () = fixture.ask(redis::cmd("ZADD").arg(OUTBOX).arg(1).arg(&member)).await;
-    fixture.frontier.close(lease).await.unwrap();
+    fixture.frontier.close(lease, None).await.unwrap();
     fixture.set_clock(24 * HOUR + 10 * LOST_AFTER).await;
     for _ in 0..2 {
         assert_eq!(fixture.round().await.lost, []);

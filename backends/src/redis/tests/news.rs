@@ -46,7 +46,7 @@ async fn the_start_of_a_crawl_is_told_until_it_is_announced_and_before_its_end()
     fixture.send(&lease, 0..1).await;
     assert_eq!(fixture.news().await, [EventKind::Started]);
     fixture.end(0, Terminal::Done).await;
-    fixture.frontier.close(lease).await.unwrap();
+    fixture.frontier.close(lease, None).await.unwrap();
     assert_eq!(fixture.news().await, [EventKind::Started, EventKind::Finished], "nobody has announced it");
     assert_eq!(fixture.tell().await, [EventKind::Started, EventKind::Finished]);
     assert_eq!(fixture.news().await, []);
@@ -128,6 +128,6 @@ async fn what_was_told_of_a_crawl_holds_up_nothing_when_somebody_has_written_ove
     let () = fixture.ask(redis::cmd("SET").arg("{crawled_urls}:told:c").arg("1")).await;
     fixture.send(&lease, 0..1).await;
     fixture.end(0, Terminal::Done).await;
-    fixture.frontier.close(lease).await.unwrap();
+    fixture.frontier.close(lease, None).await.unwrap();
     assert_eq!(fixture.news().await, [EventKind::Finished]);
 }

@@ -40,14 +40,15 @@ impl Fixture {
     /// A crawl of one page that ended as `terminal`, which was announced.
     async fn ended(&self, id: &str, number: usize, terminal: Terminal) {
         let crawl = CrawlRef { id: id.parse().unwrap(), ..self.crawl.clone() };
-        let lease = self.frontier.open(&crawl, Terms::default(), "producer", HOUR).await.unwrap();
+        let lease =
+            self.frontier.open(&crawl, Terms::default(), "producer", HOUR, Past::Possible).await.unwrap();
         self.send(&lease, number..number + 1).await;
         let message = Message { crawl: crawl.clone(), ..self.message(number) };
         self.frontier.claim(&self.worker, &[message]).await.unwrap();
         let claim = Claim { crawl: crawl.clone(), key: Self::url(number).into() };
         let finish = Finish { note: Some(note()), ..Finish::new(claim, terminal) };
         self.frontier.finish(&self.worker, &[finish]).await.unwrap();
-        self.frontier.close(lease).await.unwrap();
+        self.frontier.close(lease, None).await.unwrap();
         let news = self.round().await.news;
         assert_eq!(news.iter().filter(|event| event.kind.is_end()).count(), 1);
         for event in &news {
@@ -154,7 +155,7 @@ async fn what_is_on_its_way_from_a_rung_is_waited_for() {
 async fn makes_good(holder: &str) {
     let fixture = Fixture::new().await;
     let open = async |holder: &str| {
-        fixture.frontier.open(&fixture.crawl, Terms::default(), holder, HOUR).await.unwrap()
+        fixture.frontier.open(&fixture.crawl, Terms::default(), holder, HOUR, Past::Possible).await.unwrap()
     };
     let stats = async || fixture.frontier.crawl_stats(&fixture.crawl.id).await.unwrap().unwrap();
     let dead = open(holder).await;
@@ -167,7 +168,7 @@ async fn makes_good(holder: &str) {
     let ended = stats().await;
     assert_eq!((ended.discovered, ended.incomplete), (true, true));
     let successor = open("successor 0001").await;
-    fixture.frontier.close_read(successor, Some(SourcesRead::default())).await.unwrap();
+    fixture.frontier.close(successor, Some(SourcesRead::default())).await.unwrap();
     let ended = stats().await;
     assert_eq!((ended.discovered, ended.incomplete), (true, false));
 }
@@ -184,9 +185,13 @@ async fn what_can_be_read_only_once_leaves_no_field_when_it_was_read() {
     let once = SourcesRead { is_once: true, ..SourcesRead::default() };
     for number in 1..4 {
         let holder = format!("producer 000{number}");
-        let lease = fixture.frontier.open(&fixture.crawl, Terms::default(), &holder, HOUR).await.unwrap();
+        let lease = fixture
+            .frontier
+            .open(&fixture.crawl, Terms::default(), &holder, HOUR, Past::Possible)
+            .await
+            .unwrap();
         fixture.send(&lease, 0..1).await;
-        fixture.frontier.close_read(lease, Some(once)).await.unwrap();
+        fixture.frontier.close(lease, Some(once)).await.unwrap();
     }
     let fields: Vec<String> = fixture.ask(redis::cmd("HKEYS").arg("{crawled_urls}:crawl:c")).await;
     assert!(fields.iter().all(|field| !field.starts_with("unread ")), "{fields:?}");

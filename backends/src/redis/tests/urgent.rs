@@ -4,7 +4,7 @@ use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{Start, Task};
 use trawl_common::ports::{Control, Finish};
 use trawl_common::task::NewTask;
-use trawl_engine::{TaskStart, Urgent};
+use trawl_engine::{Past, TaskStart, Urgent};
 
 use super::*;
 
@@ -27,13 +27,14 @@ impl Fixture {
 
     /// Admits tasks to a crawl of its own, and lists those that are urgent. Returns their messages.
     async fn submit(&self, crawl: &CrawlRef, tasks: &[NewWork]) -> Vec<Message> {
-        let lease = self.frontier.open(crawl, Terms::default(), "producer", HOUR).await.unwrap();
+        let lease =
+            self.frontier.open(crawl, Terms::default(), "producer", HOUR, Past::Possible).await.unwrap();
         self.frontier.admit(&lease, tasks).await.unwrap();
         let messages: Vec<Message> = tasks.iter().map(|task| task.message(crawl)).collect();
         self.list(&messages).await;
         let keys: Vec<Key> = messages.iter().map(Message::key).collect();
         self.frontier.confirm(crawl, &keys).await.unwrap();
-        self.frontier.close(lease).await.unwrap();
+        self.frontier.close(lease, None).await.unwrap();
         messages
     }
 

@@ -22,9 +22,10 @@ const BYTES_AT_ONCE: usize = 1024 * 1024;
 /// An entry of a stream: its id, and its fields.
 type Stored = (String, HashMap<Vec<u8>, Vec<u8>>);
 
-/// The log of a fleet.
+/// The log of a fleet, or another list of such entries.
 pub struct RedisLogs {
     redis: Link,
+    key: &'static str,
     keep: usize,
     keep_bytes: u64,
     append: Script,
@@ -34,13 +35,22 @@ pub struct RedisLogs {
 impl RedisLogs {
     /// Creates the log on this connection, with the capacity in `settings`.
     pub fn new(redis: Link, settings: &Log) -> Self {
+        Self::at(keys::LOGS, redis, settings)
+    }
+
+    /// Creates the list of ended tasks, with the same capacity.
+    pub fn of_ended_tasks(redis: Link, settings: &Log) -> Self {
+        Self::at(keys::ENDED_TASKS, redis, settings)
+    }
+
+    fn at(key: &'static str, redis: Link, settings: &Log) -> Self {
         let append = Script::new(concat!("#!lua\n", include_str!("log.lua")));
         let (keep, keep_bytes) = (settings.keep, settings.keep_bytes.as_u64());
-        Self { redis, keep, keep_bytes, append, left_out: LeftOut::default() }
+        Self { redis, key, keep, keep_bytes, append, left_out: LeftOut::default() }
     }
 
     async fn add(&self, entries: &[String]) -> Result<()> {
-        let mut call = self.append.key(keys::LOGS);
+        let mut call = self.append.key(self.key);
         call.arg(self.keep).arg(self.keep_bytes);
         entries.iter().for_each(|entry| {
             call.arg(entry);
@@ -56,7 +66,9 @@ impl RedisLogs {
         for stored in read {
             next = place(&stored)?;
             lines.extend(
-                self.left_out.unless_corrupt(entry(&stored))?.map(|entry| LogLine { place: next, entry }),
+                self.left_out
+                    .unless_corrupt(self.entry(&stored))?
+                    .map(|entry| LogLine { place: next, entry }),
             );
         }
         Ok(LogPart { lines, next, has_more })
@@ -64,15 +76,23 @@ impl RedisLogs {
 
     /// Returns the position of the last entry, or the beginning.
     async fn end(&self) -> Result<LogPlace> {
-        let last = cmd("XREVRANGE").arg(keys::LOGS).arg("+").arg("-").arg("COUNT").arg(1).to_owned();
+        let last = cmd("XREVRANGE").arg(self.key).arg("+").arg("-").arg("COUNT").arg(1).to_owned();
         let last: Vec<Stored> = self.redis.query(&last).await?;
         last.first().map_or(Ok(LogPlace::BEGIN), place)
     }
 
     async fn read_after(&self, after: LogPlace, most: usize) -> Result<LogPart> {
         let from = format!("({after}");
-        let read = cmd("XRANGE").arg(keys::LOGS).arg(from).arg("+").arg("COUNT").arg(most + 1).to_owned();
+        let read = cmd("XRANGE").arg(self.key).arg(from).arg("+").arg("COUNT").arg(most + 1).to_owned();
         self.part(self.redis.query(&read).await?, most, after)
+    }
+
+    fn entry(&self, (id, fields): &Stored) -> Result<LogEntry> {
+        let entry = fields.get(b"entry".as_slice()).and_then(|text| serde_json::from_slice(text).ok());
+        entry.ok_or_else(|| {
+            let message = format!("redis: {id} in {} is not what trawl writes: remove it (XDEL)", self.key);
+            Error::new(ErrorKind::Corrupt, message)
+        })
     }
 }
 
@@ -101,7 +121,7 @@ impl Logs for RedisLogs {
             return Ok(LogPart { lines: Vec::new(), next: before, has_more: false });
         }
         let from = if before == LogPlace::END { "+".to_owned() } else { format!("({before}") };
-        let read = cmd("XREVRANGE").arg(keys::LOGS).arg(from).arg("-").arg("COUNT").arg(most + 1).to_owned();
+        let read = cmd("XREVRANGE").arg(self.key).arg(from).arg("-").arg("COUNT").arg(most + 1).to_owned();
         self.part(self.redis.query(&read).await?, most, before)
     }
 
@@ -124,12 +144,4 @@ impl Logs for RedisLogs {
 fn place((id, _): &Stored) -> Result<LogPlace> {
     let unreadable = |_| Error::new(ErrorKind::Corrupt, format_args!("redis: {id} is no id of a stream"));
     id.parse().map_err(unreadable)
-}
-
-fn entry((id, fields): &Stored) -> Result<LogEntry> {
-    let entry = fields.get(b"entry".as_slice()).and_then(|text| serde_json::from_slice(text).ok());
-    entry.ok_or_else(|| {
-        let message = format!("redis: {id} in {} is not what trawl writes: remove it (XDEL)", keys::LOGS);
-        Error::new(ErrorKind::Corrupt, message)
-    })
 }

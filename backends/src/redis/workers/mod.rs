@@ -6,9 +6,11 @@ pub(crate) mod readers;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{BeatReply, Heartbeat, Latency, Result, Vanished, WorkerState};
 use trawl_common::time::UnixMs;
+use trawl_engine::Heartbeats;
 
 use crate::redis::server::schema;
 use crate::redis::{RedisRecords, keys};
@@ -19,8 +21,9 @@ const DRAIN: &str = "drain";
 /// Time without a heartbeat after which a worker is no longer listed.
 const GONE_AFTER: Duration = Duration::from_secs(60);
 
-impl RedisRecords {
-    pub(crate) async fn write_beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<BeatReply> {
+#[async_trait]
+impl Heartbeats for RedisRecords {
+    async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<BeatReply> {
         let key = keys::worker(&beat.worker);
         let now = UnixMs::now();
         let mut says = redis::cmd("HSET");
@@ -60,13 +63,14 @@ impl RedisRecords {
         Ok(if is_to_end { BeatReply::Drain } else { BeatReply::GoOn })
     }
 
-    /// Signs the worker off, so that nobody looks for it.
-    pub(crate) async fn end_beats(&self, worker: &WorkerId) -> Result<()> {
+    async fn leave(&self, worker: &WorkerId) -> Result<()> {
         let () = self.redis.query(redis::cmd("HDEL").arg(keys::BEATS).arg(worker.as_str())).await?;
         let () = self.redis.query(redis::cmd("ZREM").arg(keys::WORKERS).arg(worker.as_str())).await?;
         self.redis.query(redis::cmd("UNLINK").arg(keys::worker(worker))).await
     }
+}
 
+impl RedisRecords {
     pub(crate) async fn read_vanished(&self) -> Result<Vec<Vanished>> {
         let held: HashMap<String, u64> = self.redis.query(redis::cmd("HGETALL").arg(keys::BEATS)).await?;
         let mut vanished = Vec::new();

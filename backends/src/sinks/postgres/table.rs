@@ -11,7 +11,7 @@ use trawl_common::text::start_of;
 
 use super::cell::Type;
 use super::relation::Relation;
-use crate::sinks::columns::{self, OWN, Shape, Take};
+use crate::sinks::columns::{self, Shape, Take};
 
 /// PostgreSQL cuts longer names off without a word.
 const MAX_NAME: usize = 63;
@@ -45,12 +45,20 @@ pub(super) fn tables(one: Option<&str>, spider: &Spider) -> Result<Vec<Table>> {
     for rule in &spider.items {
         let name = identifier(one.or(rule.name.as_deref()).unwrap_or(spider.name.as_str()))?;
         let at = tables.iter().position(|table| table.name == name).unwrap_or_else(|| {
-            tables.push(Table::new(name));
+            tables.push(Table::new(name, spider));
             tables.len() - 1
         });
         tables[at].kinds.push(rule.name.clone());
         for (name, field) in &rule.fields {
             tables[at].add(name, kind(field))?;
+        }
+    }
+    for (name, field) in spider.carried() {
+        for table in &mut tables {
+            // An item's own field comes before what is carried.
+            if !table.columns.iter().any(|column| column.is_of(name)) {
+                table.add(name, kind(field))?;
+            }
         }
     }
     if spider.handler.is_some() {
@@ -60,13 +68,13 @@ pub(super) fn tables(one: Option<&str>, spider: &Spider) -> Result<Vec<Table>> {
 }
 
 impl Table {
-    fn new(name: String) -> Self {
+    fn new(name: String, spider: &Spider) -> Self {
         let own = |(name, shape, take): (&str, Shape, Take)| Column {
             name: name.to_owned(),
             kind: Type::new(shape),
             holds: Holds::Own(take),
         };
-        Self { name, kinds: Vec::new(), columns: OWN.into_iter().map(own).collect() }
+        Self { name, kinds: Vec::new(), columns: columns::own(spider).map(own).collect() }
     }
 
     /// Adds the column of a field. Kinds of item that share a table may share its columns too.
@@ -77,7 +85,8 @@ impl Table {
             );
             return Err(Error::new(ErrorKind::Refused, text));
         }
-        let name = match OWN.iter().any(|(own, ..)| *own == field) {
+        let is_own = |column: &Column| column.name == field && matches!(column.holds, Holds::Own(_));
+        let name = match self.columns.iter().any(is_own) {
             true => format!("item_{field}"),
             false => identifier(field)?,
         };
@@ -172,6 +181,7 @@ mod tests {
         let rule = |(name, fields): &(Option<&str>, &[(&str, Kind)])| ItemRule {
             name: name.map(str::to_owned),
             each: None,
+            page: None,
             fields: fields
                 .iter()
                 .map(|(name, kind)| {
@@ -200,10 +210,12 @@ mod tests {
 
     #[test]
     fn a_field_that_is_named_as_a_column_of_every_item_has_another() {
-        let table =
-            tables(None, &spider(&[(None, &[("url", Kind::Url), ("Preis \"€\"", Kind::Number)])])).unwrap();
-        let own: Vec<String> =
-            table[0].columns[OWN.len()..].iter().map(|column| quoted(&column.name)).collect();
+        let fields = spider(&[(None, &[("url", Kind::Url), ("Preis \"€\"", Kind::Number)])]);
+        let table = tables(None, &fields).unwrap();
+        let own: Vec<String> = table[0].columns[columns::own(&fields).count()..]
+            .iter()
+            .map(|column| quoted(&column.name))
+            .collect();
         assert_eq!(own, ["\"item_url\"", "\"Preis \"\"€\"\"\""]);
     }
 

@@ -16,12 +16,14 @@ pub enum Limit {
     PageLinks,
     /// `urls.max_length`
     UrlLength,
+    /// `paginate.most`
+    ListPages,
 }
 
 impl Limit {
     /// Every limit.
-    pub const ALL: [Self; 5] =
-        [Self::Depth, Self::MaxRepeats, Self::MaxPerHost, Self::PageLinks, Self::UrlLength];
+    pub const ALL: [Self; 6] =
+        [Self::Depth, Self::MaxRepeats, Self::MaxPerHost, Self::PageLinks, Self::UrlLength, Self::ListPages];
 
     /// Returns the name in stats.
     pub fn as_str(self) -> &'static str {

@@ -280,7 +280,7 @@ mod tests {
         );
         assert_eq!(Terminal::ALL.map(Terminal::as_str).join(" "), "done skipped failed expired cancelled");
         assert_eq!(skips.map(Skip::as_str), ["content-type", "robots"]);
-        assert_eq!(limits.join(" "), "depth max_repeats max_per_host page_links url_length");
+        assert_eq!(limits.join(" "), "depth max_repeats max_per_host page_links url_length list_pages");
         assert_eq!(SourceQueue::ALL.map(SourceQueue::as_str).join(" "), "due priority expired task bulk");
     }
 

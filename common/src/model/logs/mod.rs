@@ -7,12 +7,14 @@
 mod filter;
 mod level;
 mod message;
+mod task_end;
 
 use serde::{Deserialize, Serialize};
 
 pub use filter::LogFilter;
 pub use level::{LogLevel, UnknownLevel};
 pub use message::{LogMessage, MAX_MESSAGE};
+pub use task_end::{MAX_RECIPE_SHOWN, TaskEnd};
 
 use crate::frontier::message::Message;
 use crate::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
@@ -53,6 +55,9 @@ pub struct LogEntry {
     pub class: Option<String>,
     /// The message.
     pub message: LogMessage,
+    /// The end of its task, in the list of ended tasks. The log has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<TaskEnd>,
 }
 
 impl LogEntry {
@@ -68,6 +73,7 @@ impl LogEntry {
             key: None,
             class: None,
             message: message.into(),
+            ended: None,
         }
     }
 

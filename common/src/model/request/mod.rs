@@ -9,6 +9,7 @@ mod method;
 mod new_request;
 mod read;
 mod secrets;
+mod template;
 mod view;
 
 pub use body::Body;
@@ -17,4 +18,5 @@ pub use method::{Method, UnknownMethod};
 pub use new_request::{MAX_DATA_BYTES, MAX_FIELDS_BYTES, MAX_REQUEST_BYTES, NewRequest, Pairs};
 pub use read::InvalidRequest;
 pub use secrets::without_secrets;
+pub use template::{InvalidTemplate, RequestTemplate, in_texts};
 pub use view::RequestView;

@@ -15,7 +15,7 @@ use crate::text::printable;
 use crate::web::field;
 
 /// The keys of a request.
-const KEYS: [&str; 12] = [
+pub(super) const KEYS: [&str; 12] = [
     "url",
     "method",
     "headers",

@@ -16,7 +16,8 @@ use crate::spider::{Field, FieldSource, ItemRule, Kind, PageField, Required, Whi
 const MAX_NAME: usize = 63;
 
 /// The keys for the source of a field's values.
-const SOURCES: [&str; 9] = ["css", "json", "header", "meta", "json_ld", "microdata", "table", "page", "each"];
+const SOURCES: [&str; 10] =
+    ["css", "json", "header", "meta", "json_ld", "microdata", "table", "page", "carried", "each"];
 
 const KINDS: [(&str, Kind); 8] = [
     ("text", Kind::Text),
@@ -37,21 +38,21 @@ const WHITESPACE: [(&str, Whitespace); 3] =
 const REQUIRED: [(&str, Required); 3] =
     [("warn", Required::Warn), ("retry", Required::Retry), ("fail", Required::Fail)];
 
-/// `[[items]]`
-pub(super) fn kinds(given: &Given<'_>) -> Vec<ItemRule> {
+/// `[[items]]`, whose names are none of `names`, to which they are added.
+pub(super) fn kinds(given: &Given<'_>, names: &mut HashSet<String>) -> Vec<ItemRule> {
     let Some(all) = given.list() else { return Vec::new() };
     if all.is_empty() {
         given.wrong::<()>("names no kind of item");
     }
-    let (mut names, several) = (HashSet::new(), all.len() > 1);
+    let several = all.len() > 1;
     let mut kind = |given: &Given<'_>| {
         let mut section = Section::from_given(given)?;
-        let name = kind_name(&mut section, several, &mut names);
+        let name = kind_name(&mut section, several, names);
         let each = section.read("each", selector_or_path);
         let fields =
             section.need("fields", |given| Section::from_given(given).map(fields)).unwrap_or_default();
         section.end();
-        Some(ItemRule { name, each, fields })
+        Some(ItemRule { name, each, fields, page: None })
     };
     all.iter().filter_map(&mut kind).collect()
 }
@@ -90,15 +91,15 @@ pub(super) fn fields(section: Section<'_>) -> Vec<(String, Field)> {
     fields
 }
 
-const NO_NAME: &str = "a name has 1 to 63 bytes, no white space, and nothing that does not show";
+pub(super) const NO_NAME: &str = "a name has 1 to 63 bytes, no white space, and nothing that does not show";
 
-fn is_name(name: &str) -> bool {
+pub(super) fn is_name(name: &str) -> bool {
     let is_bad = |c: char| c.is_whitespace() || crate::text::is_harmful(c);
     (1..=MAX_NAME).contains(&name.len()) && !name.contains(is_bad)
 }
 
 /// Reads a field: a text, short for `css`, or a table.
-fn field(given: &Given<'_>) -> Option<Field> {
+pub(super) fn field(given: &Given<'_>) -> Option<Field> {
     if !given.is_table() {
         return Some(Field::new(FieldSource::Css(given.words()?)));
     }
@@ -192,6 +193,7 @@ fn source(section: &mut Section<'_>) -> Option<FieldSource> {
         "json_ld" => FieldSource::JsonLd(value.words()?, section.read("path", path)),
         "microdata" => FieldSource::Microdata(value.words()?, section.read("path", path)),
         "table" => FieldSource::Table(value.words()?),
+        "carried" => FieldSource::Carried(value.words()?.value),
         "page" => FieldSource::Page(value.one_of(&PageField::ALL.map(|field| (field.as_str(), field)))?),
         _ => {
             let fields = section.need("fields", |given| Section::from_given(given).map(fields));

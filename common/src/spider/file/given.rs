@@ -9,6 +9,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
 use super::notes::Notes;
+use super::placeholders;
 use crate::mistake::{Place, Sited};
 use crate::nearest::nearest;
 use crate::text::printable;
@@ -128,6 +129,15 @@ impl<'a> Given<'a> {
     /// Reads a list; elements that cannot be read are noted and left out.
     pub(super) fn all<T>(&self, read: impl FnMut(&Self) -> Option<T>) -> Option<Vec<T>> {
         Some(self.list()?.iter().filter_map(read).collect())
+    }
+
+    /// Returns whether an argument stands anywhere in it.
+    pub(super) fn has_placeholder(&self) -> bool {
+        placeholders::is_in(&self.notes.text()[self.value.span()])
+    }
+
+    pub(super) fn is_list(&self) -> bool {
+        matches!(self.value.get_ref(), DeValue::Array(_))
     }
 
     pub(super) fn is_table(&self) -> bool {

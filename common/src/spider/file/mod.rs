@@ -11,9 +11,12 @@ mod follow;
 mod given;
 mod handler;
 mod notes;
+mod pages;
+mod paginate;
 mod patterns;
 mod placeholders;
 mod request;
+mod rows;
 mod rules;
 mod schedule;
 mod secret;
@@ -24,6 +27,8 @@ mod start;
 mod tests;
 mod urls;
 mod webhooks;
+
+use std::collections::HashSet;
 
 use toml::de::DeTable;
 
@@ -123,6 +128,7 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
     if let Some(items) = items(&mut file, has_reader) {
         spider.items = items;
     }
+    kinds_of_pages(&mut file, spider, has_reader);
     let fields = expect::known(&spider.items);
     spider.expect = file.within("expect", |section| expect::expect(section, &fields)).unwrap_or_default();
     let given_sinks = file.get("sinks");
@@ -157,14 +163,32 @@ fn items(file: &mut Section<'_>, has_reader: bool) -> Option<Vec<ItemRule>> {
         for given in fields.iter().chain(&kinds) {
             given.wrong::<()>(why);
         }
-        return Some(vec![ItemRule { name: None, each: None, fields: Vec::new() }]);
+        return Some(vec![ItemRule { name: None, each: None, fields: Vec::new(), page: None }]);
     }
     if let (Some(_), Some(kinds)) = (&fields, &kinds) {
         kinds.wrong::<()>("give either [fields], one item a page, or [[items]], not both");
     }
     if let Some(fields) = fields {
         let fields = Section::from_given(&fields).map(fields::fields).unwrap_or_default();
-        return Some(vec![ItemRule { name: None, each: None, fields }]);
+        return Some(vec![ItemRule { name: None, each: None, fields, page: None }]);
     }
-    Some(fields::kinds(&kinds?))
+    Some(fields::kinds(&kinds?, &mut HashSet::new()))
+}
+
+/// Reads the kinds of pages, whose items are those of the spider.
+fn kinds_of_pages(file: &mut Section<'_>, spider: &mut Spider, has_reader: bool) {
+    let (given, lists) = (file.get("page"), file.get("paginate"));
+    if has_reader {
+        for given in given.iter().chain(&lists) {
+            given.wrong::<()>("the program of [handler] reads the pages and names the URLs: leave this out");
+        }
+        return;
+    }
+    if let Some(given) = &given {
+        for other in file.get("fields").iter().chain(&file.get("items")) {
+            other.wrong::<()>("with [[page]], items are those of kinds of pages: put this into one; one without `match`, the last, takes all other pages");
+        }
+        (spider.pages, spider.items) = pages::pages(given);
+    }
+    spider.paginate = file.all("paginate", |given| paginate::paginate(given, &spider.pages));
 }

@@ -38,3 +38,11 @@ fn pointer(given: &Given<'_>, text: Sited<String>) -> Option<Sited<String>> {
         given.wrong("is not a JSON Pointer: write `~0` for a tilde, and `~1` for a slash in a name")
     }
 }
+
+/// Reads one value, or a list of values.
+pub(super) fn one_or_more<T>(given: &Given<'_>, read: impl Fn(&Given<'_>) -> Option<T>) -> Option<Vec<T>> {
+    match given.is_list() {
+        true => given.all(read),
+        false => read(given).map(|one| vec![one]),
+    }
+}

@@ -124,7 +124,7 @@ pub(super) fn note_system_columns(given: &Given<'_>, spider: &Spider) {
     if !spider.sinks.iter().flatten().any(has_tables) {
         return;
     }
-    let fields = spider.items.iter().flat_map(|rule| &rule.fields);
+    let fields = spider.items.iter().flat_map(|rule| &rule.fields).chain(spider.carried());
     let names: Vec<&str> =
         fields.map(|(name, _)| name.as_str()).filter(|name| is_system_column(name)).collect();
     if !names.is_empty() {

@@ -1,11 +1,14 @@
 //! `allowed_domains` and `[start]`.
 
+use serde_json::{Map, Value};
+
 use super::given::Given;
 use super::placeholders;
+use super::rows::{self, Rows};
 use super::section::Section;
-use crate::request::NewRequest;
-use crate::spider::Start;
+use crate::request::{NewRequest, RequestTemplate};
 use crate::spider::domains::Domains;
+use crate::spider::{CsvRequests, Start};
 use crate::task::NewTask;
 use crate::text::printable;
 use crate::web::url::CanonicalUrl;
@@ -41,13 +44,18 @@ pub(super) fn domain(given: &Given<'_>) -> Option<String> {
 
 pub(super) fn start(mut section: Section<'_>, domains: &[String]) -> Start {
     let domains = Domains::new(domains);
-    let start = Start {
+    let mut start = Start {
         sitemaps: section.all("sitemaps", source),
         urls: section.all("urls", |given| page(given, &domains)),
         robots: section.all("robots", source),
-        requests: section.all("requests", |given| request(given, &domains)),
+        requests: Vec::new(),
+        csv: Vec::new(),
         tasks: section.all("tasks", task),
     };
+    let mut bytes = 0;
+    for given in section.read("requests", Given::list).iter().flatten() {
+        requests(given, &domains, &mut bytes, &mut start);
+    }
     section.end();
     start
 }
@@ -60,15 +68,63 @@ fn page(given: &Given<'_>, domains: &Domains<'_>) -> Option<String> {
     Some(url.to_string())
 }
 
-/// A request, as a line of a list has it.
-fn request(given: &Given<'_>, domains: &Domains<'_>) -> Option<NewRequest> {
-    let request = NewRequest::try_from(given.json()?).map_or_else(|error| given.wrong(error), Some)?;
-    match CanonicalUrl::parse(&request.url) {
-        Err(error) => given.wrong(format_args!("`{}`: {error}", printable(&request.url, 100))),
+/// Reads a request, or one for each of its rows. `bytes` is the size of all requests so far.
+fn requests(given: &Given<'_>, domains: &Domains<'_>, bytes: &mut usize, start: &mut Start) {
+    let Some(mut value) = given.json() else { return };
+    let room = rows::MAX_ROWS.saturating_sub(start.requests.len());
+    let rows = value.as_object_mut().and_then(|object| object.remove("rows"));
+    let (rows, csv) = match rows.map(|rows| rows::rows(given, rows, room)) {
+        None => (vec![Map::new()], None),
+        Some(None) => return,
+        Some(Some(Rows::Given(rows))) => (rows, None),
+        Some(Some(Rows::Csv(file))) => (Vec::new(), Some(file)),
+    };
+    let template = match RequestTemplate::new(value) {
+        Ok(template) => template,
+        Err(error) => return given.wrong::<()>(error).unwrap_or_default(),
+    };
+    if let Some(file) = csv {
+        let names = template.names().map_err(|error| given.wrong::<()>(error));
+        if names.is_ok() && rows::may_read(given, &file) {
+            start.csv.push(CsvRequests { file, request: template });
+        }
+        return;
+    }
+    for row in rows {
+        let new = match template.fill(&row) {
+            Ok(new) => request(given, new, domains).map(|new| carrying(new, row)),
+            Err(error) => given.wrong(error),
+        };
+        // The others are likely to be wrong in the same way.
+        let Some(new) = new else { return };
+        *bytes += new.to_json().len();
+        if *bytes > rows::MAX_BYTES {
+            let most = rows::MAX_BYTES >> 20;
+            return given
+                .wrong(format_args!("all requests of a file have {most} MB at most"))
+                .unwrap_or_default();
+        }
+        start.requests.push(new);
+    }
+}
+
+/// Returns a request that carries a row, in addition to its own data.
+fn carrying(new: NewRequest, row: Map<String, Value>) -> NewRequest {
+    let data = match new.data {
+        data if row.is_empty() => data,
+        Some(Value::Object(own)) => Some(row.into_iter().chain(own).collect()),
+        _ => Some(Value::Object(row)),
+    };
+    NewRequest { data, ..new }
+}
+
+fn request(given: &Given<'_>, new: NewRequest, domains: &Domains<'_>) -> Option<NewRequest> {
+    match CanonicalUrl::parse(&new.url) {
+        Err(error) => given.wrong(format_args!("`{}`: {error}", printable(&new.url, 100))),
         Ok(url) if !domains.allow(&url.host().to_string()) => {
             given.wrong(format_args!("{} is not among `allowed_domains`", url.host()))
         }
-        Ok(_) => Some(request),
+        Ok(_) => Some(new),
     }
 }
 

@@ -14,19 +14,14 @@ use trawl_common::spider::SpiderText;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::{Fault, Servers};
-use crate::records::{Lease, Linked, Linking, Parking, Probe, ProbeTimes, Records, Sweep, TaskStart, Urgent};
+use crate::records::{
+    Admission, Claims, DeadLetters, Heartbeats, Lease, Linked, Linking, Outbox, Parking, Past, Probe,
+    ProbeTimes, Recovery, Settlements, Sweep, TaskStart, Urgent,
+};
 
 #[async_trait]
-impl Records for Servers {
-    async fn begin(&self, _: &CrawlRef, _: Terms, _: &str, _: Duration) -> Result<Lease> {
-        unreachable!("a worker opens no crawl")
-    }
-
-    async fn open(&self, _: &CrawlRef, _: Terms, _: &str, _: Duration) -> Result<Lease> {
-        unreachable!("a worker opens no crawl")
-    }
-
-    async fn reopen(&self, _: &Lease, _: &str, _: Duration) -> Result<Lease> {
+impl Admission for Servers {
+    async fn open(&self, _: &CrawlRef, _: Terms, _: &str, _: Duration, _: Past) -> Result<Lease> {
         unreachable!("a worker opens no crawl")
     }
 
@@ -38,33 +33,17 @@ impl Records for Servers {
         unreachable!("a worker admits links")
     }
 
-    async fn admit_links(&self, _: &WorkerId, pages: &[Linking]) -> Result<Vec<Linked>> {
-        self.check("admit links of")?;
-        pages.iter().for_each(|linking| self.called("admit links of", &linking.page.key));
-        let is_full = self.state().fault == Fault::StoreFullForLinks;
-        let taken = |linking: &Linking| match is_full {
-            false => Linked::Taken(vec![Taken::New; linking.links.len()]),
-            true => Linked::StoreFull,
-        };
-        Ok(pages.iter().map(taken).collect())
-    }
-
-    async fn take_in(&self, crawl: &CrawlRef, urls: &[NewWork]) -> Result<Vec<bool>> {
-        self.check("take in for")?;
-        self.called("take in for", &crawl.id);
-        Ok(vec![true; urls.len()])
-    }
-
-    async fn confirm(&self, _: &CrawlRef, keys: &[Key]) -> Result<()> {
-        self.check("confirm")?;
-        keys.iter().for_each(|key| self.called("confirm", key));
-        Ok(())
-    }
-
-    async fn close_read(&self, _: Lease, _: Option<SourcesRead>) -> Result<()> {
+    async fn close(&self, _: Lease, _: Option<SourcesRead>) -> Result<()> {
         unreachable!("a worker has no lease of a crawl")
     }
 
+    async fn keep_spider_text(&self, _: &CrawlRef, _: &SpiderText) -> Result<()> {
+        unreachable!("no crawl is opened with one")
+    }
+}
+
+#[async_trait]
+impl Claims for Servers {
     async fn claim(&self, _: &WorkerId, messages: &[Message]) -> Result<Vec<ClaimReply>> {
         let take = ClaimReply::Take { attempts: 0, starts: 0, deadline: None };
         let urls: Vec<_> = messages.iter().map(Message::key).collect();
@@ -95,10 +74,28 @@ impl Records for Servers {
         })
     }
 
-    async fn list_urgent(&self, tasks: &[&Message]) -> Result<()> {
-        self.check("list")?;
-        tasks.iter().for_each(|task| self.called("list", &task.work));
-        Ok(())
+    async fn has_seen(&self, _: &CrawlRef, _: &CanonicalUrl) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+#[async_trait]
+impl Settlements for Servers {
+    async fn admit_links(&self, _: &WorkerId, pages: &[Linking]) -> Result<Vec<Linked>> {
+        self.check("admit links of")?;
+        pages.iter().for_each(|linking| self.called("admit links of", &linking.page.key));
+        let is_full = self.state().fault == Fault::StoreFullForLinks;
+        let taken = |linking: &Linking| match is_full {
+            false => Linked::Taken(vec![Taken::New; linking.links.len()]),
+            true => Linked::StoreFull,
+        };
+        Ok(pages.iter().map(taken).collect())
+    }
+
+    async fn take_in(&self, crawl: &CrawlRef, urls: &[NewWork]) -> Result<Vec<bool>> {
+        self.check("take in for")?;
+        self.called("take in for", &crawl.id);
+        Ok(vec![true; urls.len()])
     }
 
     async fn park(&self, _: &WorkerId, parkings: &[Parking]) -> Result<Vec<bool>> {
@@ -116,19 +113,25 @@ impl Records for Servers {
         let urls: Vec<_> = finishes.iter().map(|finish| finish.claim.key.clone()).collect();
         self.answers("finish", &urls, |state, _| state.fault != Fault::NotHeld)
     }
+}
 
-    async fn note_invalid(&self, _: &[DeadLetter]) -> Result<()> {
-        unreachable!("all is a URL")
+#[async_trait]
+impl Outbox for Servers {
+    async fn confirm(&self, _: &CrawlRef, keys: &[Key]) -> Result<()> {
+        self.check("confirm")?;
+        keys.iter().for_each(|key| self.called("confirm", key));
+        Ok(())
     }
 
-    async fn keep_spider_text(&self, _: &CrawlRef, _: &SpiderText) -> Result<()> {
-        unreachable!("no crawl is opened with one")
+    async fn list_urgent(&self, tasks: &[&Message]) -> Result<()> {
+        self.check("list")?;
+        tasks.iter().for_each(|task| self.called("list", &task.work));
+        Ok(())
     }
+}
 
-    async fn has_seen(&self, _: &CrawlRef, _: &CanonicalUrl) -> Result<bool> {
-        Ok(false)
-    }
-
+#[async_trait]
+impl Recovery for Servers {
     async fn sweep(&self, _: &WorkerId) -> Result<Sweep> {
         let lost = std::mem::take(&mut self.state().lost);
         Ok(Sweep { lost, rest: Duration::from_secs(30), ..Sweep::default() })
@@ -157,13 +160,23 @@ impl Records for Servers {
     async fn hosts_announced(&self, _: &HostEvent) -> Result<()> {
         unreachable!("no host refuses")
     }
+}
 
+#[async_trait]
+impl Heartbeats for Servers {
     async fn beat(&self, _: &Heartbeat, _: Duration) -> Result<BeatReply> {
         Ok(BeatReply::GoOn)
     }
 
     async fn leave(&self, _: &WorkerId) -> Result<()> {
         Ok(())
+    }
+}
+
+#[async_trait]
+impl DeadLetters for Servers {
+    async fn note_invalid(&self, _: &[DeadLetter]) -> Result<()> {
+        unreachable!("all is a URL")
     }
 
     async fn replay(&self, _: &CrawlRef, _: &CrawlRef, _: &[Key]) -> Result<Vec<Message>> {

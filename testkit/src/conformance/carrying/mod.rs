@@ -165,6 +165,18 @@ macro_rules! carrying_conformance {
             a_dead_request_of_a_finished_crawl_is_replayed_into_another
             requests_that_a_page_asks_for_are_admitted_before_it_ends
             a_cancelled_crawl_leaves_no_request
+            a_paused_crawl_does_not_end_before_it_goes_on
+            a_paused_crawl_can_be_cancelled
+            a_replayed_url_begins_anew_in_its_crawl
+            a_replayed_url_that_expired_has_no_deadline
+            a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_as_it_stands
+            the_fifth_start_without_an_end_is_poison
+            what_a_recrawl_did_not_fetch_stays_as_it_was
+            the_list_is_read_page_by_page
+            what_is_parked_before_it_starts_stays_a_suspect
+            poison_is_recognised_even_at_the_limit_of_pages
+            at_the_limit_a_suspect_is_no_poison
+            more_than_it_may_do_is_never_counted_as_done
         }
     };
 }
@@ -183,35 +195,23 @@ macro_rules! one_process_conformance {
             what_was_left_unread_is_made_good_after_discovery_has_ended
             a_session_that_was_dropped_may_be_followed_by_another
             what_a_worker_that_is_gone_held_is_claimed_by_another
-            the_fifth_start_without_an_end_is_poison
             a_url_ends_once
             what_was_never_admitted_does_not_end
-            what_is_parked_before_it_starts_stays_a_suspect
             what_another_holds_is_neither_started_nor_extended_nor_settled
             only_the_holder_of_a_page_admits_its_links
             a_crawl_that_has_done_all_that_it_may_skips_the_rest
-            more_than_it_may_do_is_never_counted_as_done
-            at_the_limit_a_suspect_is_no_poison
-            poison_is_recognised_even_at_the_limit_of_pages
-            what_a_recrawl_did_not_fetch_stays_as_it_was
-            the_list_is_read_page_by_page
             nothing_is_claimed_or_started_of_a_paused_crawl
             what_was_queued_goes_on_after_a_pause
             a_pause_changes_nothing_else_about_a_url
             deadlines_move_by_the_pause
             a_deadline_that_is_set_after_a_pause_stays_as_it_is
             what_is_in_hand_may_end_in_a_pause
-            a_paused_crawl_does_not_end_before_it_goes_on
             a_limit_that_is_reached_in_a_pause_skips_nothing_before_its_end
             to_pause_or_resume_twice_is_to_do_it_once
-            a_paused_crawl_can_be_cancelled
             who_reads_sources_for_a_cancelled_crawl_may_open_another
             a_later_crawl_finds_what_was_cancelled_and_nothing_else
             a_later_crawl_finds_what_expired_once_its_crawl_is_over
             what_was_fetched_beyond_the_limit_stays_seen
-            a_replayed_url_begins_anew_in_its_crawl
-            a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_as_it_stands
-            a_replayed_url_that_expired_has_no_deadline
             what_a_block_skipped_is_listed_replayed_and_found_by_a_later_crawl
             what_is_replayed_into_a_paused_crawl_waits
         }

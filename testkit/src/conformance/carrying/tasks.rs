@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::time::timeout;
-use trawl_common::frontier::crawl::{Counts, CrawlState};
+use trawl_common::crawl_end::{Left, left_of};
+use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{Key, Start, State, Task, UrlState, Work};
 use trawl_common::names::{CrawlRef, SpiderName};
@@ -441,17 +442,19 @@ pub async fn what_a_task_asks_for_of_another_spider_is_admitted_before_it_ends(
     let crawl = CrawlRef::adhoc_of(other.clone());
     assert_eq!(parents.status, CrawlState::Finished);
     assert_eq!(parents.reasons.get(&format!("handed:{other}")), Some(&2), "{parents:?}");
-    let handed = async || -> Result<Vec<_>> {
-        let crawls = carrier.stats.handed(&parents).await?;
-        Ok(crawls.into_iter().map(|stats| (stats.crawl, stats.pending)).collect::<Vec<_>>())
+    assert_eq!(left_of(&*carrier.stats, &parents).await?, Left::Handed(1));
+    let others = async || -> Result<CrawlStats> {
+        Ok(carrier.stats.crawl_stats(&crawl.id).await?.expect("it is known"))
     };
-    assert_eq!(handed().await?, [(crawl.id.clone(), 1)]);
+    assert_eq!(left_of(&*carrier.stats, &others().await?).await?, Left::Own);
     let child = worker.claim_task().await;
     assert_eq!((&child.message.crawl, recipes(std::slice::from_ref(&child))), (&crawl, vec!["child"]));
     worker.finish(child).await;
-    assert_eq!(handed().await?, [(crawl.id.clone(), 0)]);
-    let stats = carrier.stats.crawl_stats(&crawl.id).await?.expect("it is known");
+    let stats = others().await?;
     assert_eq!(stats.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
+    for waited_for in [&parents, &stats] {
+        assert_eq!(left_of(&*carrier.stats, waited_for).await?, Left::Nothing);
+    }
     worker.claims_no_task().await;
     Ok(())
 }

@@ -7,47 +7,13 @@ use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{ClaimReply, Start};
 use trawl_common::ports::{ErrorKind, Result, Terms};
-use trawl_engine::Lease;
+use trawl_engine::{Lease, Past};
 
 use super::{ControlPorts, kind};
 use crate::conformance::eventually;
 use crate::conformance::fixture::{Fixture, LONG, TAKE, much_later};
 
 const LIMIT: Duration = Duration::from_secs(10);
-
-/// When a cancellation returns, every URL of the crawl has its terminal state, whether it was new, parked or held. A
-/// second cancellation changes nothing.
-pub async fn each_url_of_a_cancelled_crawl_has_its_terminal_state(ports: &ControlPorts) -> Result<()> {
-    let fixture = Fixture::new(&ports.frontier);
-    fixture.begin(1200).await?;
-    for number in 0..2 {
-        fixture.claim(&fixture.worker, number).await?;
-    }
-    fixture.park(&fixture.worker, 0, much_later(), true).await?;
-    fixture.finish(2, Terminal::Done).await?;
-    fixture.finish(3, Terminal::Failed).await?;
-    let expected = Counts { admitted: 1200, done: 1, failed: 1, cancelled: 1198, ..Counts::default() };
-    for _ in 0..2 {
-        ports.control.cancel(&fixture.crawl).await?;
-        let stats = fixture.crawl_stats().await?;
-        assert_eq!((stats.status, stats.counts, stats.pending), (CrawlState::Cancelled, expected, 0));
-    }
-    assert!(ports.control.failure(&fixture.crawl, &fixture.key(3)).await?.is_some(), "the list stays");
-    Ok(())
-}
-
-/// A paused crawl can be cancelled, and takes no other command afterwards.
-pub async fn a_paused_crawl_can_be_cancelled(ports: &ControlPorts) -> Result<()> {
-    let fixture = Fixture::new(&ports.frontier);
-    fixture.begin(2).await?;
-    ports.control.pause(&fixture.crawl).await?;
-    ports.control.cancel(&fixture.crawl).await?;
-    assert_eq!(kind(ports.control.resume(&fixture.crawl).await), Some(ErrorKind::Stale));
-    assert_eq!(kind(ports.control.pause(&fixture.crawl).await), Some(ErrorKind::Stale));
-    let stats = fixture.crawl_stats().await?;
-    assert_eq!((stats.status, stats.counts.cancelled), (CrawlState::Cancelled, 2));
-    Ok(())
-}
 
 /// Neither the holders of its URLs, nor a late message, nor its producer can revive a cancelled crawl.
 pub async fn nothing_revives_a_cancelled_crawl(ports: &ControlPorts) -> Result<()> {
@@ -120,7 +86,7 @@ pub async fn a_later_crawl_finds_what_expired_once_its_crawl_is_over(ports: &Con
     let lease = first.begin(2).await?;
     first.finish(0, Terminal::Expired).await?;
     assert_eq!(first.claim(&first.worker, 0).await?, ClaimReply::Drop, "a late copy");
-    ports.frontier.close(lease).await?;
+    ports.frontier.close(lease, None).await?;
     let second = first.next_crawl();
     let lease = second.open().await?;
     assert_eq!(second.admit(&lease, 0..2).await?, [false, false]);
@@ -138,10 +104,10 @@ pub async fn a_later_crawl_finds_what_expired_once_its_crawl_is_over(ports: &Con
 pub async fn what_was_fetched_beyond_the_limit_stays_seen(ports: &ControlPorts) -> Result<()> {
     let first = Fixture::new(&ports.frontier);
     let terms = Terms { max_pages: NonZeroU64::new(1), ..Terms::default() };
-    let lease = ports.frontier.open(&first.crawl, terms, "producer", LONG).await?;
+    let lease = ports.frontier.open(&first.crawl, terms, "producer", LONG, Past::Possible).await?;
     first.admit(&lease, 0..3).await?;
     first.finish_all(&[first.ending(0, Terminal::Done), first.ending(1, Terminal::Done)]).await?;
-    ports.frontier.close(lease).await?;
+    ports.frontier.close(lease, None).await?;
     eventually(LIMIT, async || {
         ports.frontier.sweep(&first.other).await?;
         Ok(first.status().await? == CrawlState::Finished)

@@ -40,7 +40,7 @@ pub async fn everything_is_forgotten_when_no_crawl_goes_on(ports: &ControlPorts)
     let lease = fixture.begin(MANY).await?;
     let spider = &fixture.crawl.spider;
     assert_eq!(kind(ports.control.forget_all_seen(spider).await), Some(ErrorKind::Refused));
-    ports.frontier.close(lease).await?;
+    ports.frontier.close(lease, None).await?;
     // A cancelled URL is forgotten anyway; this one is done.
     fixture.claim(&fixture.worker, 0).await?;
     assert!(fixture.end(&fixture.worker, 0, Terminal::Done).await?);

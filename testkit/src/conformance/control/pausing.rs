@@ -6,11 +6,11 @@ use std::time::Duration;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start};
-use trawl_common::ports::{ErrorKind, NewWork, Result, Terms};
+use trawl_common::ports::{NewWork, Result, Terms};
 use trawl_common::time::UnixMs;
-use trawl_engine::Linking;
+use trawl_engine::{Linking, Past};
 
-use super::{ControlPorts, kind};
+use super::ControlPorts;
 use crate::conformance::eventually;
 use crate::conformance::fixture::{Fixture, LONG, TAKE, long_ago, much_later, took};
 
@@ -144,30 +144,15 @@ pub async fn what_is_in_hand_may_end_in_a_pause(ports: &ControlPorts) -> Result<
     Ok(())
 }
 
-/// A paused crawl does not end before it is resumed: the operator may want to add to it.
-pub async fn a_paused_crawl_does_not_end_before_it_goes_on(ports: &ControlPorts) -> Result<()> {
-    let fixture = Fixture::new(&ports.frontier);
-    let lease = fixture.begin(1).await?;
-    fixture.claim(&fixture.worker, 0).await?;
-    ports.control.pause(&fixture.crawl).await?;
-    ports.frontier.close(lease).await?;
-    assert!(fixture.end(&fixture.worker, 0, Terminal::Done).await?);
-    let stats = fixture.crawl_stats().await?;
-    assert_eq!((stats.status, stats.discovered, stats.pending), (CrawlState::Paused, true, 0));
-    ports.control.resume(&fixture.crawl).await?;
-    assert_eq!(fixture.status().await?, CrawlState::Finished);
-    Ok(())
-}
-
 /// If a limit is reached in a pause, nothing is skipped before the end of the pause: the operator may raise the limit.
 pub async fn a_limit_that_is_reached_in_a_pause_skips_nothing_before_its_end(
     ports: &ControlPorts,
 ) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     let terms = Terms { max_pages: NonZeroU64::new(1), ..Terms::default() };
-    let lease = ports.frontier.open(&fixture.crawl, terms, "producer", LONG).await?;
+    let lease = ports.frontier.open(&fixture.crawl, terms, "producer", LONG, Past::Possible).await?;
     fixture.admit(&lease, 0..3).await?;
-    ports.frontier.close(lease).await?;
+    ports.frontier.close(lease, None).await?;
     fixture.claim(&fixture.worker, 0).await?;
     ports.control.pause(&fixture.crawl).await?;
     assert!(fixture.end(&fixture.worker, 0, Terminal::Done).await?);
@@ -213,19 +198,5 @@ pub async fn other_crawls_go_on_while_one_is_paused(ports: &ControlPorts) -> Res
     assert!(matches!(replies[..], [ClaimReply::Drop | ClaimReply::Wait { .. }, TAKE]), "{replies:?}");
     let starts = ports.frontier.start(&paused.worker, &[paused.claim_on(0), running.claim_on(0)]).await?;
     assert_eq!(starts, [Start::Lost, Start::Go]);
-    Ok(())
-}
-
-/// A crawl that is over or unknown refuses commands with `Stale`.
-pub async fn a_crawl_that_is_over_or_unknown_takes_no_commands(ports: &ControlPorts) -> Result<()> {
-    let (finished, unknown) = (Fixture::new(&ports.frontier), Fixture::new(&ports.frontier));
-    ports.frontier.close(finished.open().await?).await?;
-    for crawl in [&finished.crawl, &unknown.crawl] {
-        assert_eq!(kind(ports.control.pause(crawl).await), Some(ErrorKind::Stale));
-        assert_eq!(kind(ports.control.resume(crawl).await), Some(ErrorKind::Stale));
-        assert_eq!(kind(ports.control.cancel(crawl).await), Some(ErrorKind::Stale));
-    }
-    assert_eq!(finished.status().await?, CrawlState::Finished);
-    assert_eq!(ports.frontier.crawl_stats(&unknown.crawl.id).await?, None);
     Ok(())
 }

@@ -8,87 +8,9 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{ClaimReply, Taken};
 use trawl_common::ports::{Claim, Finish, NewWork, Result};
-use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::{Linked, Linking, Records};
 
 use crate::conformance::fixture::{Fixture, TAKE};
-
-/// A URL is admitted once per spider, within a batch and across batches.
-pub async fn a_url_is_admitted_once_however_often_it_is_named(frontier: &Arc<dyn Records>) -> Result<()> {
-    let fixture = Fixture::new(frontier);
-    let lease = fixture.open().await?;
-    assert_eq!(fixture.admit(&lease, [0, 1, 0]).await?, [true, true, false]);
-    assert_eq!(fixture.admit(&lease, [1, 2]).await?, [false, true]);
-    assert!(fixture.admit(&lease, []).await?.is_empty());
-    let stats = fixture.crawl_stats().await?;
-    assert_eq!((stats.counts.admitted, stats.pending), (3, 3));
-    Ok(())
-}
-
-/// A URL that the spider has seen is not new to a later crawl, whether it has ended or not.
-pub async fn a_later_crawl_of_the_spider_admits_only_what_is_new(frontier: &Arc<dyn Records>) -> Result<()> {
-    let first = Fixture::new(frontier);
-    let lease = first.begin(2).await?;
-    first.claim(&first.worker, 0).await?;
-    first.finish(0, Terminal::Done).await?;
-    frontier.close(lease).await?;
-    let second = first.next_crawl();
-    let lease = second.open().await?;
-    assert_eq!(second.admit(&lease, 0..3).await?, [false, false, true]);
-    assert_eq!(second.crawl_stats().await?.counts.admitted, 1);
-    assert_eq!(first.crawl_stats().await?.counts.admitted, 2);
-    Ok(())
-}
-
-/// A backlog is reported in URLs and in bytes: long URLs take more than short ones.
-pub async fn a_backlog_is_reported_in_urls_and_in_bytes(frontier: &Arc<dyn Records>) -> Result<()> {
-    let fixture = Fixture::new(frontier);
-    assert_eq!(frontier.backlog(&fixture.crawl).await?.urls, 0);
-    let lease = fixture.begin(10).await?;
-    let short = frontier.backlog(&fixture.crawl).await?;
-    assert!(short.urls == 10 && (500..10_000).contains(&short.bytes), "{short:?}");
-    let long = |number| {
-        let url = format!("{}?{}", fixture.url(number), "x".repeat(2000));
-        NewWork::seed(CanonicalUrl::parse(&url).expect("it is a URL"), Lane::Bulk)
-    };
-    frontier.admit(&lease, &(0..990).map(long).collect::<Vec<_>>()).await?;
-    let both = frontier.backlog(&fixture.crawl).await?;
-    assert!(both.urls == 1000 && (1_900_000..3_000_000).contains(&both.bytes), "{both:?}");
-    fixture.claim(&fixture.worker, 0).await?;
-    fixture.finish(0, Terminal::Done).await?;
-    assert_eq!(frontier.backlog(&fixture.crawl).await?.urls, 999);
-    Ok(())
-}
-
-/// A URL that one spider has seen is new to another.
-pub async fn what_one_spider_has_seen_is_new_to_another(frontier: &Arc<dyn Records>) -> Result<()> {
-    let one = Fixture::new(frontier);
-    one.begin(2).await?;
-    let two = one.other_spider();
-    let lease = two.open().await?;
-    assert_eq!(two.admit(&lease, 0..2).await?, [true, true]);
-    assert_eq!(one.claim(&one.worker, 0).await?, TAKE);
-    assert_eq!(two.claim(&two.other, 0).await?, TAKE);
-    assert!(two.end(&two.other, 0, Terminal::Done).await?);
-    assert_eq!((one.crawl_stats().await?.pending, two.crawl_stats().await?.pending), (2, 1));
-    Ok(())
-}
-
-/// A batch of any size is answered in order, even if an adapter splits it.
-pub async fn a_batch_of_any_size_is_answered_in_order(frontier: &Arc<dyn Records>) -> Result<()> {
-    let fixture = Fixture::new(frontier);
-    let lease = fixture.begin(0).await?;
-    fixture.admit(&lease, (0..1200).step_by(3)).await?;
-    let new = fixture.admit(&lease, 0..1200).await?;
-    assert!(new.iter().enumerate().all(|(number, new)| *new == (number % 3 != 0)));
-    let ended: Vec<_> = (0..1200).step_by(2).map(|number| fixture.ending(number, Terminal::Done)).collect();
-    assert!(fixture.finish_all(&ended).await?.iter().all(|ended| *ended));
-    let messages: Vec<_> = (0..1200).map(|number| fixture.message(number)).collect();
-    let replies = frontier.claim(&fixture.worker, &messages).await?;
-    assert_eq!(replies.len(), 1200);
-    assert!(replies.iter().enumerate().all(|(number, reply)| (*reply == TAKE) == (number % 2 == 1)));
-    Ok(())
-}
 
 /// A repeated confirmation changes nothing, nor one for a URL that ended meanwhile or was never admitted.
 pub async fn confirming_again_or_too_much_changes_nothing(frontier: &Arc<dyn Records>) -> Result<()> {
@@ -203,7 +125,7 @@ pub async fn a_strangers_message_of_an_unknown_crawl_is_refused(frontier: &Arc<d
 pub async fn a_message_for_a_crawl_that_is_over_is_dropped(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.begin(0).await?;
-    frontier.close(lease).await?;
+    frontier.close(lease, None).await?;
     assert_eq!(fixture.claim(&fixture.worker, 0).await?, ClaimReply::Drop);
     assert_eq!(fixture.crawl_stats().await?.counts.admitted, 0);
     Ok(())
@@ -213,7 +135,7 @@ pub async fn a_message_for_a_crawl_that_is_over_is_dropped(frontier: &Arc<dyn Re
 pub async fn a_message_of_another_crawl_of_the_spider_is_dropped(frontier: &Arc<dyn Records>) -> Result<()> {
     let first = Fixture::new(frontier);
     let lease = first.begin(1).await?;
-    frontier.close(lease).await?;
+    frontier.close(lease, None).await?;
     let second = first.next_crawl();
     second.open().await?;
     let foreign = Message::seed(first.url(0), second.crawl.clone(), Lane::Priority);

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start};
-use trawl_common::ports::{Finish, NewWork, Result};
+use trawl_common::frontier::{ClaimReply, Start};
+use trawl_common::ports::Result;
 use trawl_engine::Records;
 
 use crate::conformance::fixture::{Fixture, TAKE, long_ago, much_later, took};
@@ -21,26 +20,6 @@ pub async fn a_url_is_taken_by_one_worker(frontier: &Arc<dyn Records>) -> Result
     Ok(())
 }
 
-/// A URL is claimed with the deadline of its record, whatever its message says.
-pub async fn a_deadline_comes_with_the_url(frontier: &Arc<dyn Records>) -> Result<()> {
-    let fixture = Fixture::new(frontier);
-    let lease = fixture.begin(1).await?;
-    let deadline = Some(much_later());
-    frontier.admit(&lease, &[NewWork { deadline, ..fixture.new_work(1) }]).await?;
-    assert_eq!(
-        fixture.claim(&fixture.worker, 1).await?,
-        ClaimReply::Take { attempts: 0, starts: 0, deadline }
-    );
-    let late = Message { deadline, ..fixture.message(0) };
-    assert_eq!(frontier.claim(&fixture.worker, &[late]).await?, [TAKE]);
-    let by_hand = Message { deadline, ..fixture.message(2) };
-    assert_eq!(
-        frontier.claim(&fixture.worker, &[by_hand]).await?,
-        [ClaimReply::Take { attempts: 0, starts: 0, deadline }]
-    );
-    Ok(())
-}
-
 /// The message of a URL that has ended is dropped: a duplicate is harmless.
 pub async fn a_url_that_ended_is_dropped(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
@@ -49,38 +28,6 @@ pub async fn a_url_that_ended_is_dropped(frontier: &Arc<dyn Records>) -> Result<
     fixture.finish(0, Terminal::Failed).await?;
     assert_eq!(fixture.claim(&fixture.worker, 0).await?, ClaimReply::Drop);
     assert_eq!(fixture.crawl_stats().await?.counts.admitted, 2);
-    Ok(())
-}
-
-/// A URL is seen by its own spider while it is pending and when it has ended.
-pub async fn a_url_is_seen_while_it_is_pending_and_when_it_has_ended(
-    frontier: &Arc<dyn Records>,
-) -> Result<()> {
-    let fixture = Fixture::new(frontier);
-    let other = fixture.other_spider();
-    fixture.begin(2).await?;
-    other.begin(0).await?;
-    fixture.finish(0, Terminal::Done).await?;
-    for number in [0, 1] {
-        assert!(frontier.has_seen(&fixture.crawl, &fixture.url(number)).await?);
-        assert!(!frontier.has_seen(&other.crawl, &fixture.url(number)).await?);
-    }
-    assert!(!frontier.has_seen(&fixture.crawl, &fixture.url(2)).await?);
-    Ok(())
-}
-
-/// The target of a redirect is seen as soon as its page is stored, without being counted.
-pub async fn where_redirects_led_counts_as_seen(frontier: &Arc<dyn Records>) -> Result<()> {
-    let fixture = Fixture::new(frontier);
-    let lease = fixture.begin(1).await?;
-    fixture.claim(&fixture.worker, 0).await?;
-    let landed = Some(fixture.url(7));
-    let finish = Finish { landed, ..fixture.ending(0, Terminal::Done) };
-    assert_eq!(frontier.finish(&fixture.worker, &[finish.clone(), finish]).await?, [true, true]);
-    assert!(frontier.has_seen(&fixture.crawl, &fixture.url(7)).await?);
-    assert_eq!(frontier.admit(&lease, &[fixture.new_work(7), fixture.new_work(8)]).await?, [false, true]);
-    let stats = fixture.crawl_stats().await?;
-    assert_eq!((stats.counts.admitted, stats.counts.done, stats.pending), (2, 1, 1));
     Ok(())
 }
 
@@ -102,46 +49,6 @@ pub async fn messages_of_several_crawls_are_answered_in_order(frontier: &Arc<dyn
     Ok(())
 }
 
-/// The fifth start of a URL without an end is poison: a URL that kills its workers is stopped before it kills all of
-/// them.
-pub async fn the_fifth_start_without_an_end_is_poison(frontier: &Arc<dyn Records>) -> Result<()> {
-    let fixture = Fixture::new(frontier);
-    fixture.begin(1).await?;
-    for _ in 0..MAX_STARTS {
-        fixture.claim(&fixture.worker, 0).await?;
-        assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Go);
-    }
-    fixture.claim(&fixture.worker, 0).await?;
-    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Poison);
-    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Poison);
-    assert!(fixture.end(&fixture.worker, 0, Terminal::Failed).await?);
-    Ok(())
-}
-
-/// A repeated start counts once: its answer may have been lost, which is no reason to suspect the page.
-pub async fn a_start_that_is_asked_for_again_counts_once(frontier: &Arc<dyn Records>) -> Result<()> {
-    let fixture = Fixture::new(frontier);
-    fixture.begin(1).await?;
-    fixture.claim(&fixture.worker, 0).await?;
-    for _ in 0..=MAX_STARTS {
-        assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Go);
-        fixture.extend(&fixture.worker, 0).await?;
-    }
-    Ok(())
-}
-
-/// A retry ends a start, and is no step towards poison: there may be more retries than starts allowed.
-pub async fn a_retry_is_an_end_and_no_step_towards_poison(frontier: &Arc<dyn Records>) -> Result<()> {
-    let fixture = Fixture::new(frontier);
-    fixture.begin(1).await?;
-    for attempts in 0..=MAX_STARTS + 1 {
-        assert_eq!(fixture.claim(&fixture.worker, 0).await?, took(attempts));
-        assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Go);
-        assert!(fixture.park(&fixture.worker, 0, long_ago(), true).await?);
-    }
-    Ok(())
-}
-
 /// A URL that is parked again is still parked. The first answer may have been lost: if the second said that the URL is
 /// lost, its message would go where it is dropped.
 pub async fn to_park_again_is_to_have_parked(frontier: &Arc<dyn Records>) -> Result<()> {
@@ -154,23 +61,6 @@ pub async fn to_park_again_is_to_have_parked(frontier: &Arc<dyn Records>) -> Res
     }
     frontier.confirm(&fixture.crawl, &[fixture.key(0)]).await?;
     assert_eq!(fixture.claim(&fixture.worker, 0).await?, took(1), "it failed once");
-    Ok(())
-}
-
-/// A URL that has killed workers stays a suspect if it is parked or released before it starts again: that is no end.
-pub async fn what_is_put_aside_before_it_starts_stays_a_suspect(frontier: &Arc<dyn Records>) -> Result<()> {
-    let fixture = Fixture::new(frontier);
-    fixture.begin(1).await?;
-    for _ in 0..MAX_STARTS {
-        fixture.claim(&fixture.worker, 0).await?;
-        assert!(fixture.park(&fixture.worker, 0, long_ago(), false).await?);
-        fixture.claim(&fixture.worker, 0).await?;
-        frontier.release(&fixture.worker, &[fixture.claim_on(0)]).await?;
-        fixture.claim(&fixture.worker, 0).await?;
-        assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Go);
-    }
-    fixture.claim(&fixture.worker, 0).await?;
-    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Poison);
     Ok(())
 }
 
@@ -202,20 +92,6 @@ pub async fn a_parked_url_is_dropped_before_its_time_and_taken_after(
     assert_eq!(fixture.claim(&fixture.other, 0).await?, ClaimReply::Drop);
     assert_eq!(fixture.claim(&fixture.other, 1).await?, TAKE, "it is anyone's when it comes back");
     assert_eq!(fixture.crawl_stats().await?.pending, 2);
-    Ok(())
-}
-
-/// Only a failure counts as an attempt; waiting for a slot does not.
-pub async fn only_a_failure_counts_as_an_attempt(frontier: &Arc<dyn Records>) -> Result<()> {
-    let fixture = Fixture::new(frontier);
-    fixture.begin(1).await?;
-    for (failed, attempts) in [(false, 0), (true, 1), (false, 1), (true, 2)] {
-        fixture.claim(&fixture.worker, 0).await?;
-        assert!(fixture.park(&fixture.worker, 0, long_ago(), failed).await?);
-        assert_eq!(fixture.claim(&fixture.worker, 0).await?, took(attempts));
-    }
-    fixture.release(&fixture.worker, 0).await?;
-    assert_eq!(fixture.claim(&fixture.other, 0).await?, took(2));
     Ok(())
 }
 

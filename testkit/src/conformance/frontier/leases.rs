@@ -6,7 +6,7 @@ use std::time::Duration;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{ErrorKind, Result, SourcesRead, Terms};
-use trawl_engine::{Lease, Records};
+use trawl_engine::{Lease, Past, Records};
 
 use crate::conformance::eventually;
 use crate::conformance::fixture::{Fixture, LONG};
@@ -27,7 +27,7 @@ async fn right(fixture: &Fixture<'_>, lease: &Lease) -> Option<ErrorKind> {
 async fn take_lapsed(fixture: &Fixture<'_>) -> Result<Lease> {
     let (mut taken, next) = (None, fixture.next_crawl());
     eventually(LIMIT, async || {
-        match fixture.frontier.open(&next.crawl, Terms::default(), "successor", LONG).await {
+        match fixture.frontier.open(&next.crawl, Terms::default(), "successor", LONG, Past::Possible).await {
             Ok(lease) => taken = Some(lease),
             Err(error) if error.kind == ErrorKind::Busy => {}
             Err(error) => return Err(error),
@@ -43,10 +43,10 @@ pub async fn opening_a_second_crawl_fails_and_names_who_reads_the_sources(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
     let fixture = Fixture::new(frontier);
-    fixture.frontier.open(&fixture.crawl, Terms::default(), "first-producer", LONG).await?;
+    fixture.frontier.open(&fixture.crawl, Terms::default(), "first-producer", LONG, Past::Possible).await?;
     let next = fixture.next_crawl();
     let refused = frontier
-        .open(&next.crawl, Terms::default(), "second-producer", LONG)
+        .open(&next.crawl, Terms::default(), "second-producer", LONG, Past::Possible)
         .await
         .expect_err("sources are read for another crawl");
     assert_eq!(refused.kind, ErrorKind::Busy);
@@ -61,32 +61,32 @@ pub async fn several_producers_feed_one_crawl_and_discovery_ends_with_the_last(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
     let fixture = Fixture::new(frontier);
-    let open = |holder| frontier.open(&fixture.crawl, Terms::default(), holder, LONG);
+    let open = |holder| frontier.open(&fixture.crawl, Terms::default(), holder, LONG, Past::Possible);
     let (one, two, three) = (open("one").await?, open("two").await?, open("three").await?);
     assert_eq!(fixture.admit(&one, 0..2).await?, [true, true]);
     assert_eq!(fixture.admit(&two, 1..3).await?, [false, true]);
     for url in 0..3 {
         fixture.finish(url, Terminal::Done).await?;
     }
-    frontier.close(one.clone()).await?;
+    frontier.close(one.clone(), None).await?;
     frontier.renew(&two, Duration::ZERO).await?;
     assert_eq!([right(&fixture, &one).await, right(&fixture, &two).await], [Some(ErrorKind::Stale); 2]);
     let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.status, stats.discovered), (CrawlState::Running, false), "the third is still reading");
-    frontier.close(three.clone()).await?;
+    frontier.close(three.clone(), None).await?;
     assert_eq!(fixture.status().await?, CrawlState::Finished);
     // The answer of the first call may have been lost.
-    frontier.close(three).await
+    frontier.close(three, None).await
 }
 
 /// Of those who read sources one may die.
 pub async fn a_producer_that_died_does_not_hold_up_the_others(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
-    let dead = frontier.open(&fixture.crawl, Terms::default(), "dead", BRIEF).await?;
-    let alive = frontier.open(&fixture.crawl, Terms::default(), "alive", LONG).await?;
+    let dead = frontier.open(&fixture.crawl, Terms::default(), "dead", BRIEF, Past::Possible).await?;
+    let alive = frontier.open(&fixture.crawl, Terms::default(), "alive", LONG, Past::Possible).await?;
     eventually(LIMIT, async || Ok(right(&fixture, &dead).await == Some(ErrorKind::Stale))).await?;
     assert_eq!(right(&fixture, &alive).await, None);
-    frontier.close(alive).await?;
+    frontier.close(alive, None).await?;
     assert!(fixture.crawl_stats().await?.discovered);
     Ok(())
 }
@@ -96,7 +96,7 @@ pub async fn a_crawl_is_incomplete_whose_sources_were_left_by_one_that_died(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
     let fixture = Fixture::new(frontier);
-    let open = |holder, ttl| frontier.open(&fixture.crawl, Terms::default(), holder, ttl);
+    let open = |holder, ttl| frontier.open(&fixture.crawl, Terms::default(), holder, ttl, Past::Possible);
     let dead = open("dead 0001", BRIEF).await?;
     let silent = open("silent", BRIEF).await?;
     let alive = open("alive 0002", LONG).await?;
@@ -104,12 +104,12 @@ pub async fn a_crawl_is_incomplete_whose_sources_were_left_by_one_that_died(
     eventually(LIMIT, async || Ok(right(&fixture, &dead).await == Some(ErrorKind::Stale))).await?;
     eventually(LIMIT, async || Ok(right(&fixture, &silent).await == Some(ErrorKind::Stale))).await?;
     let whole = Some(SourcesRead::default());
-    frontier.close_read(alive, whole).await?;
+    frontier.close(alive, whole).await?;
     let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.discovered, stats.incomplete), (true, true));
     // A process that takes on what another has left is another holder.
     let successor = open("successor 0001", LONG).await?;
-    frontier.close_read(successor, whole).await?;
+    frontier.close(successor, whole).await?;
     assert!(!fixture.crawl_stats().await?.incomplete);
     Ok(())
 }
@@ -123,26 +123,17 @@ pub async fn the_holder_of_a_lease_may_open_again(frontier: &Arc<dyn Records>) -
     Ok(())
 }
 
-/// A lease is a spider's.
-pub async fn two_spiders_are_discovered_side_by_side(frontier: &Arc<dyn Records>) -> Result<()> {
-    let one = Fixture::new(frontier);
-    let two = one.other_spider();
-    let (first, second) = (one.open().await?, two.open().await?);
-    assert_eq!((right(&one, &first).await, right(&two, &second).await), (None, None));
-    Ok(())
-}
-
 /// A producer that was thought dead must stop.
 pub async fn a_lapsed_lease_is_for_the_next_and_stale_for_the_last(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
     let fixture = Fixture::new(frontier);
-    let lapsed = frontier.open(&fixture.crawl, Terms::default(), "producer", BRIEF).await?;
+    let lapsed = frontier.open(&fixture.crawl, Terms::default(), "producer", BRIEF, Past::Possible).await?;
     eventually(LIMIT, async || Ok(right(&fixture, &lapsed).await == Some(ErrorKind::Stale))).await?;
-    let lease = frontier.open(&fixture.crawl, Terms::default(), "successor", LONG).await?;
+    let lease = frontier.open(&fixture.crawl, Terms::default(), "successor", LONG, Past::Possible).await?;
     assert_eq!(right(&fixture, &lapsed).await, Some(ErrorKind::Stale));
     assert_eq!(kind(frontier.renew(&lapsed, LONG).await), Some(ErrorKind::Stale));
-    assert_eq!(kind(frontier.close(lapsed).await), Some(ErrorKind::Stale));
+    assert_eq!(kind(frontier.close(lapsed, None).await), Some(ErrorKind::Stale));
     assert!(!fixture.crawl_stats().await?.discovered, "the successor is still reading");
     assert_eq!(right(&fixture, &lease).await, None);
     Ok(())
@@ -152,14 +143,15 @@ pub async fn a_lapsed_lease_is_for_the_next_and_stale_for_the_last(
 pub async fn a_renewed_lease_outlives_its_first_term(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let hourglass = fixture.other_spider();
-    let lease = frontier.open(&fixture.crawl, Terms::default(), "producer", BRIEF * 4).await?;
+    let lease =
+        frontier.open(&fixture.crawl, Terms::default(), "producer", BRIEF * 4, Past::Possible).await?;
     frontier.renew(&lease, LONG).await?;
-    frontier.open(&hourglass.crawl, Terms::default(), "producer", BRIEF * 4).await?;
+    frontier.open(&hourglass.crawl, Terms::default(), "producer", BRIEF * 4, Past::Possible).await?;
     take_lapsed(&hourglass).await?;
     assert_eq!(right(&fixture, &lease).await, None);
     let next = fixture.next_crawl();
     assert_eq!(
-        kind(frontier.open(&next.crawl, Terms::default(), "successor", LONG).await),
+        kind(frontier.open(&next.crawl, Terms::default(), "successor", LONG, Past::Possible).await),
         Some(ErrorKind::Busy)
     );
     Ok(())
@@ -168,7 +160,7 @@ pub async fn a_renewed_lease_outlives_its_first_term(frontier: &Arc<dyn Records>
 /// Even if nobody has taken it: by then it may have been taken for dead.
 pub async fn a_lapsed_lease_cannot_be_renewed(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
-    let lease = frontier.open(&fixture.crawl, Terms::default(), "producer", BRIEF).await?;
+    let lease = frontier.open(&fixture.crawl, Terms::default(), "producer", BRIEF, Past::Possible).await?;
     eventually(LIMIT, async || Ok(right(&fixture, &lease).await == Some(ErrorKind::Stale))).await?;
     assert_eq!(kind(frontier.renew(&lease, LONG).await), Some(ErrorKind::Stale));
     assert_eq!(right(&fixture, &lease).await, Some(ErrorKind::Stale));
@@ -178,10 +170,10 @@ pub async fn a_lapsed_lease_cannot_be_renewed(frontier: &Arc<dyn Records>) -> Re
 /// With its URLs, its counters and, again, the right to admit.
 pub async fn a_lapsed_lease_is_taken_again_by_its_holder(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
-    let lease = frontier.open(&fixture.crawl, Terms::default(), "producer", BRIEF).await?;
+    let lease = frontier.open(&fixture.crawl, Terms::default(), "producer", BRIEF, Past::Possible).await?;
     frontier.admit(&lease, &[fixture.new_work(0)]).await?;
     eventually(LIMIT, async || Ok(right(&fixture, &lease).await == Some(ErrorKind::Stale))).await?;
-    let again = frontier.reopen(&lease, "producer", LONG).await?;
+    let again = frontier.open(&lease.crawl, lease.terms, "producer", LONG, Past::Certain).await?;
     assert_eq!(fixture.admit(&again, 0..2).await?, [false, true]);
     let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.counts.admitted, stats.discovered), (2, false));
@@ -193,13 +185,19 @@ pub async fn a_lease_is_not_taken_again_from_another_crawl_nor_for_one_that_is_o
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
     let fixture = Fixture::new(frontier);
-    let lost = frontier.open(&fixture.crawl, Terms::default(), "producer", BRIEF).await?;
+    let lost = frontier.open(&fixture.crawl, Terms::default(), "producer", BRIEF, Past::Possible).await?;
     let next = take_lapsed(&fixture).await?;
-    assert_eq!(kind(frontier.reopen(&lost, "producer", LONG).await), Some(ErrorKind::Busy));
-    frontier.close(next).await?;
-    let again = frontier.reopen(&lost, "producer", LONG).await?;
-    frontier.close(again).await?;
-    assert_eq!(kind(frontier.reopen(&lost, "producer", LONG).await), Some(ErrorKind::Stale));
+    assert_eq!(
+        kind(frontier.open(&lost.crawl, lost.terms, "producer", LONG, Past::Certain).await),
+        Some(ErrorKind::Busy)
+    );
+    frontier.close(next, None).await?;
+    let again = frontier.open(&lost.crawl, lost.terms, "producer", LONG, Past::Certain).await?;
+    frontier.close(again, None).await?;
+    assert_eq!(
+        kind(frontier.open(&lost.crawl, lost.terms, "producer", LONG, Past::Certain).await),
+        Some(ErrorKind::Stale)
+    );
     Ok(())
 }
 
@@ -207,7 +205,7 @@ pub async fn a_lease_is_not_taken_again_from_another_crawl_nor_for_one_that_is_o
 pub async fn a_crawl_that_is_not_known_any_more_is_opened_anew(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let forgotten = Lease { crawl: fixture.crawl.clone(), token: 7, terms: Terms::default() };
-    let lease = frontier.reopen(&forgotten, "producer", LONG).await?;
+    let lease = frontier.open(&forgotten.crawl, forgotten.terms, "producer", LONG, Past::Certain).await?;
     assert_eq!(fixture.admit(&lease, 0..2).await?, [true, true]);
     let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.status, stats.counts.admitted), (CrawlState::Running, 2));
@@ -225,7 +223,7 @@ pub async fn a_lease_renewed_for_no_time_is_given_back(frontier: &Arc<dyn Record
     fixture.finish(0, Terminal::Done).await?;
     let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.status, stats.discovered), (CrawlState::Running, false));
-    frontier.open(&fixture.crawl, Terms::default(), "successor", LONG).await?;
+    frontier.open(&fixture.crawl, Terms::default(), "successor", LONG, Past::Possible).await?;
     Ok(())
 }
 
@@ -233,37 +231,10 @@ pub async fn a_lease_renewed_for_no_time_is_given_back(frontier: &Arc<dyn Record
 pub async fn a_lease_given_back_is_stale(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.begin(1).await?;
-    frontier.close(lease.clone()).await?;
+    frontier.close(lease.clone(), None).await?;
     assert_eq!(right(&fixture, &lease).await, Some(ErrorKind::Stale));
     assert_eq!(kind(frontier.renew(&lease, LONG).await), Some(ErrorKind::Stale));
     assert!(fixture.crawl_stats().await?.discovered);
-    frontier.open(&fixture.next_crawl().crawl, Terms::default(), "successor", LONG).await?;
-    Ok(())
-}
-
-/// A finished crawl stays finished.
-pub async fn a_crawl_that_is_over_is_stale_to_open(frontier: &Arc<dyn Records>) -> Result<()> {
-    let fixture = Fixture::new(frontier);
-    let lease = fixture.open().await?;
-    frontier.close(lease).await?;
-    assert_eq!(kind(fixture.open().await), Some(ErrorKind::Stale));
-    Ok(())
-}
-
-/// Counters go on, and the crawl does not end before discovery has ended again.
-pub async fn a_crawl_is_continued_where_it_was(frontier: &Arc<dyn Records>) -> Result<()> {
-    let fixture = Fixture::new(frontier);
-    let lease = fixture.begin(2).await?;
-    frontier.close(lease).await?;
-    fixture.finish(0, Terminal::Done).await?;
-    let lease = fixture.open().await?;
-    assert!(!fixture.crawl_stats().await?.discovered);
-    assert_eq!(fixture.admit(&lease, 0..3).await?, [false, false, true]);
-    fixture.finish(1, Terminal::Done).await?;
-    fixture.finish(2, Terminal::Done).await?;
-    let stats = fixture.crawl_stats().await?;
-    assert_eq!((stats.status, stats.counts.admitted, stats.counts.done), (CrawlState::Running, 3, 3));
-    frontier.close(lease).await?;
-    assert_eq!(fixture.status().await?, CrawlState::Finished);
+    frontier.open(&fixture.next_crawl().crawl, Terms::default(), "successor", LONG, Past::Possible).await?;
     Ok(())
 }

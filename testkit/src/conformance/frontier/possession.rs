@@ -116,7 +116,7 @@ pub async fn a_kept_url_that_was_never_seen_is_admitted_in_its_holders_hands(
 pub async fn a_kept_url_does_not_revive_a_crawl_that_is_over(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.begin(0).await?;
-    frontier.close(lease).await?;
+    frontier.close(lease, None).await?;
     assert!(!fixture.extend(&fixture.worker, 0).await?);
     assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Lost);
     assert_eq!(fixture.crawl_stats().await?.counts.admitted, 0);

@@ -28,7 +28,7 @@ impl Fixture<'_> {
         self.frontier.list_urgent(&messages.iter().filter(is_urgent).collect::<Vec<_>>()).await?;
         let keys: Vec<_> = messages.iter().map(Message::key).collect();
         self.frontier.confirm(&self.crawl, &keys).await?;
-        self.frontier.close(lease).await?;
+        self.frontier.close(lease, None).await?;
         Ok(messages)
     }
 

@@ -89,7 +89,7 @@ async fn take(
         }
         Step::Close => {
             if let Some(lease) = lease.take() {
-                let closed = fixture.frontier.close(lease).await;
+                let closed = fixture.frontier.close(lease, None).await;
                 // A cancelled crawl has no sources to end.
                 assert!(closed.is_ok() || !is_going);
                 model.is_closed = true;

@@ -26,6 +26,8 @@ pub(super) fn gone(job: &Job, last: &Visited, status: u16) -> Vec<Item> {
         item: kind.map(str::to_owned),
         change: Some(Change::Gone),
         final_url: None,
+        referrer: None,
+        path: None,
         fields: Default::default(),
     };
     had.ids(&message.crawl.spider, url).map(item).collect()
@@ -54,6 +56,8 @@ pub(super) fn item(job: &Job, url: &CanonicalUrl, response: &Response, extracted
         final_url: Some(response.redirected_to.as_ref().unwrap_or(&job.url))
             .filter(|from| *from != url)
             .map(ToString::to_string),
+        referrer: None,
+        path: None,
         fields,
     }
 }

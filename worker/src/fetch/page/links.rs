@@ -38,7 +38,7 @@ pub(super) fn to_follow(
             ..NewWork::new(work, routed.lane)
         }
     };
-    let (mut followed, mut left_out) = (Vec::new(), LeftOut::default());
+    let (mut followed, mut left_out, mut left_out_keys) = (Vec::new(), LeftOut::default(), 0);
     let mut take = |work: Work, url: &CanonicalUrl, written: Option<CanonicalUrl>, is_next: bool| {
         let depth = if is_next { *depth } else { depth.saturating_add(1) };
         match spider.scope.verdict(home, url, depth) {
@@ -54,10 +54,24 @@ pub(super) fn to_follow(
         }
         false
     };
-    for Link { url, written, is_next } in links {
-        let is_itself = job.message.work == url || Some(&url) == landed;
-        if !is_itself && !fetching.known_links.has(crawl, &url) {
-            take(Work::Url(url.clone()), &url, written, is_next);
+    for Link { url, written, is_next, request } in links {
+        let Some(request) = request else {
+            let is_itself = job.message.work == url || Some(&url) == landed;
+            if !is_itself && !fetching.known_links.has(crawl, url.as_str()) {
+                take(Work::Url(url.clone()), &url, written, is_next);
+            }
+            continue;
+        };
+        match Request::new(url, *request) {
+            Ok(request) if fetching.known_links.has(crawl, request.key.as_str()) => {}
+            Ok(request) if job.message.work.request().is_some_and(|own| own.key == request.key) => {}
+            Ok(request) if !spider.fetcher.may_ask(&request.url) => {}
+            Ok(request) => {
+                let url = request.url.clone();
+                take(request.into(), &url, written, is_next);
+            }
+            // The URL is too long for the key of a request.
+            Err(_) => left_out_keys += 1,
         }
     }
     let mut refused = Vec::new();
@@ -68,5 +82,6 @@ pub(super) fn to_follow(
         }
     }
     say_refused(&fetching.context.log, &job.message, &refused);
+    left_out.add(Limit::UrlLength, left_out_keys);
     (followed, left_out)
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
+use trawl_common::frontier::Key;
 use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
@@ -15,7 +16,7 @@ use trawl_common::spider::item::Item;
 use trawl_common::trace;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::{Extracted, Extraction, Missing, Unfit};
+use trawl_extract::{Extracted, Extraction, ListEnd, ListState, Missing, Unfit};
 use trawl_handlers::Stream;
 
 use super::failed;
@@ -61,15 +62,20 @@ pub(super) async fn given(
     Reading { extraction, file, requests, tasks }: Reading,
 ) -> Result<(PageOutput, Option<PageVisit>), Outcome> {
     let Job { url: own, message, spider, .. } = job;
+    let (own_tasks, elsewhere) = asked_for(&fetching.spiders, message, tasks)
+        .map_err(|failure| program_failed(fetching, job, failure))?;
     let landed = landed(job, &response);
-    let Extraction { items, links, canonical, left_out, missing, unfit } = extraction;
+    let Extraction { items, links, canonical, left_out, missing, unfit, kind, list, .. } = extraction;
     let missing = named(job, missing);
     tell_unfit(job, &unfit);
+    tell_list_end(job, list.as_ref());
     let (mut links, mut beyond) = to_follow(fetching, job, landed.as_ref(), links, requests);
     beyond.add(Limit::PageLinks, left_out);
+    let is_at_limit = list.is_some_and(|list| list.end == Some(ListEnd::Limit));
+    beyond.add(Limit::ListPages, u64::from(is_at_limit));
     let form = form(fetching, job, canonical).await?;
     let is_known = matches!(form, Form::Known);
-    let mut items = items_as(job, &form, &response, items);
+    let mut items = items_as(job, &form, &response, kind, items);
     let stood_for = if let Form::Of(canonical) = form { Some(canonical) } else { landed };
     spider.empty_fields.look(&spider.spider, &items);
     let in_file = match &file {
@@ -91,7 +97,6 @@ pub(super) async fn given(
     let page = page(job, history, items, response);
     let ids = Ids::ByPlace(name(job, own).to_owned(), page.items.len());
     let file = file.zip(like).map(|(file, like)| Box::new(FileItems::new(file, &page, like, ids)));
-    let (own_tasks, elsewhere) = asked_for(message, tasks);
     links.extend(own_tasks);
     let output = PageOutput {
         spider: Arc::clone(spider),
@@ -135,14 +140,39 @@ fn tell_unfit(job: &Job, unfit: &[Unfit]) {
     }
 }
 
+/// Logs where and why a list ends.
+fn tell_list_end(job: &Job, list: Option<&ListState>) {
+    if let Some(ListState { pages, end: Some(end) }) = list {
+        info!(url = %job.url, crawl = %job.message.crawl.id, pages, "a list ends: {end}");
+    }
+}
+
 /// Returns the items of a page in this form. A known page has none.
-fn items_as(job: &Job, form: &Form, response: &Response, extracted: Vec<Extracted>) -> Vec<Item> {
+fn items_as(
+    job: &Job,
+    form: &Form,
+    response: &Response,
+    kind: Option<usize>,
+    extracted: Vec<Extracted>,
+) -> Vec<Item> {
     let url = match form {
         Form::Known => return Vec::new(),
         Form::Own => &job.url,
         Form::Of(url) => url,
     };
-    extracted.into_iter().map(|extracted| item(job, url, response, extracted)).collect()
+    let path = job.path(kind);
+    let referrer = job.message.referrer.as_ref().filter(|_| path.is_some()).map(page_or_task);
+    let of_page = |extracted| Item {
+        path: path.clone(),
+        referrer: referrer.clone(),
+        ..item(job, url, response, extracted)
+    };
+    extracted.into_iter().map(of_page).collect()
+}
+
+/// Returns the URL of a page, or the key of a task.
+fn page_or_task(key: &Key) -> String {
+    key.page().map_or_else(|| key.to_string(), String::from)
 }
 
 /// Returns the page for the sinks: its items, and the response if a sink keeps responses.
@@ -170,7 +200,8 @@ async fn reading(
         None => {
             let extractor = Arc::clone(&job.spider.extractor);
             let base = response.redirected_to.clone().unwrap_or_else(|| job.url.clone());
-            let extraction = fetching.parser.read(extractor, base, response.clone()).await;
+            let request = job.message.work.request().cloned();
+            let extraction = fetching.parser.read(extractor, base, response.clone(), request).await;
             extraction.map(Reading::new).map_err(|failure| failed(fetching, job, failure))
         }
     };

@@ -111,6 +111,7 @@ impl Memory {
             control: idle.control(),
             sink_factory: Arc::new(Items(self.clone())),
             logs: idle.logs(),
+            ended_tasks: idle.ended_tasks(),
             history: None,
         }
     }

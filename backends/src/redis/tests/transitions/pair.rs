@@ -11,7 +11,7 @@ use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::frontier::{Key, Recrawl, Start, State, Taken, UrlState, Watermark, Work};
 use trawl_common::ports::{Control, ErrorKind, Finish, Stats};
 use trawl_common::request::NewRequest;
-use trawl_engine::{Linked, Linking, Parking};
+use trawl_engine::{Linked, Linking, Parking, Past};
 
 use super::row::Row;
 use super::rules::{Look, Rules};
@@ -49,7 +49,8 @@ impl Pair {
                     max_per_host: limit(setup.max_per_host),
                     file: None,
                 };
-                let lease = frontier.open(&crawl, terms, "producer", 1000 * HOUR).await.unwrap();
+                let lease =
+                    frontier.open(&crawl, terms, "producer", 1000 * HOUR, Past::Possible).await.unwrap();
                 (crawl, Some(lease))
             }
         };
@@ -326,7 +327,7 @@ impl Pair {
 /// An earlier crawl of the spider fetches some of the URLs.
 async fn crawl_earlier(frontier: &RedisRecords) {
     let crawl = crawl("earlier");
-    let lease = frontier.open(&crawl, Terms::default(), "producer", HOUR).await.unwrap();
+    let lease = frontier.open(&crawl, Terms::default(), "producer", HOUR, Past::Possible).await.unwrap();
     let new: Vec<NewWork> = (0..SEEN).map(|number| NewWork::seed(Fixture::url(number), Lane::Bulk)).collect();
     frontier.admit(&lease, &new).await.unwrap();
     let messages: Vec<Message> = new.iter().map(|url| url.message(&crawl)).collect();
@@ -334,7 +335,7 @@ async fn crawl_earlier(frontier: &RedisRecords) {
     let claim = |url: NewWork| Claim { crawl: crawl.clone(), key: url.work.key() };
     let finishes: Vec<Finish> = new.into_iter().map(|url| Finish::new(claim(url), Terminal::Done)).collect();
     assert_eq!(frontier.finish(&worker(0), &finishes).await.unwrap(), [true; SEEN]);
-    frontier.close(lease).await.unwrap();
+    frontier.close(lease, None).await.unwrap();
 }
 
 fn crawl(id: &str) -> CrawlRef {

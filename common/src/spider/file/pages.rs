@@ -1,0 +1,203 @@
+//! `[[page]]`: the kinds of pages.
+
+use std::collections::HashSet;
+
+use serde_json::json;
+
+use super::fields;
+use super::given::Given;
+use super::patterns;
+use super::section::Section;
+use crate::mistake::Sited;
+use crate::nearest::nearest;
+use crate::request::RequestTemplate;
+use crate::spider::{Field, ItemRule, PageFollow, PageForm, PageKind, PageMatch};
+
+/// Maximum number of kinds of pages.
+const MAX_KINDS: usize = 100;
+
+/// The keys of `[follow]` that hold for all pages.
+const OF_ALL: [&str; 7] =
+    ["depth", "max_per_host", "max_repeats", "nofollow", "noindex", "canonical", "refresh"];
+
+/// Reads the kinds of pages, and the items of each.
+pub(super) fn pages(given: &Given<'_>) -> (Vec<PageKind>, Vec<ItemRule>) {
+    let (mut kinds, mut items) = (Vec::<PageKind>::new(), Vec::new());
+    let (mut names, mut item_names) = (HashSet::new(), HashSet::new());
+    let all = given.list().unwrap_or_default();
+    if all.len() > MAX_KINDS {
+        given.wrong::<()>(format_args!("the kinds of pages are {MAX_KINDS} at most"));
+    }
+    for given in all.iter().take(MAX_KINDS) {
+        if let Some(last) = kinds.last().filter(|last| last.when.is_empty()) {
+            let name = &last.name.value;
+            given.wrong::<()>(format_args!(
+                "comes after `{name}`, which has no `match` and so takes every page: put that last"
+            ));
+        }
+        let Some(section) = Section::from_given(given) else { continue };
+        let number = kinds.len();
+        let Some((kind, own)) = page(section, number, &mut names, &mut item_names) else { continue };
+        kinds.push(kind);
+        items.extend(own);
+    }
+    note_unknown(given, &kinds, &names);
+    (kinds, items)
+}
+
+fn page(
+    mut section: Section<'_>,
+    number: usize,
+    names: &mut HashSet<String>,
+    item_names: &mut HashSet<String>,
+) -> Option<(PageKind, Vec<ItemRule>)> {
+    let name = section.need("name", |given| name(given, names));
+    let when = section.within("match", when).unwrap_or_default();
+    let follow = section.read("follow", |given| match given.is_table() {
+        true => Some(Section::from_given(given).map(|section| follow(section, names)).into_iter().collect()),
+        false => given.all(|given| Section::from_given(given).map(|section| follow(section, names))),
+    });
+    let carry = carry(&mut section);
+    let own_fields = section.within("fields", fields::fields);
+    let kinds = section.get("items");
+    if let (Some(_), Some(kinds)) = (&own_fields, &kinds) {
+        kinds.wrong::<()>("give either `fields`, one item a page, or `items`, not both");
+    }
+    section.end();
+    let name = name?;
+    let mut items = match (own_fields, kinds) {
+        (Some(fields), _) => vec![ItemRule { name: None, each: None, fields, page: None }],
+        (None, Some(kinds)) => fields::kinds(&kinds, item_names),
+        (None, None) => Vec::new(),
+    };
+    for rule in &mut items {
+        rule.name.get_or_insert_with(|| name.value.clone());
+        rule.page = Some(number);
+    }
+    Some((PageKind { name, when, follow, carry }, items))
+}
+
+fn name(given: &Given<'_>, names: &mut HashSet<String>) -> Option<Sited<String>> {
+    let name = given.text()?;
+    if !fields::is_name(&name.value) {
+        return given.wrong(fields::NO_NAME);
+    }
+    if !names.insert(name.value.clone()) {
+        return given.wrong(format_args!(
+            "there are two kinds of pages, or rules of them, with the name `{}`",
+            name.value
+        ));
+    }
+    Some(name)
+}
+
+fn when(mut section: Section<'_>) -> PageMatch {
+    let when = PageMatch {
+        url: section.read("url", |given| patterns::one_or_more(given, patterns::regex)).unwrap_or_default(),
+        content_type: section
+            .read("content_type", |given| patterns::one_or_more(given, media_type))
+            .unwrap_or_default(),
+        selector: section.read("selector", patterns::selector_or_path),
+        from: section
+            .read("from", |given| patterns::one_or_more(given, |given| given.words()))
+            .unwrap_or_default(),
+    };
+    section.end();
+    when
+}
+
+fn media_type(given: &Given<'_>) -> Option<String> {
+    let text = given.words()?.value.to_ascii_lowercase();
+    let is_one = text.split_once('/').is_some_and(|(kind, rest)| {
+        !kind.is_empty() && !rest.is_empty() && !text.contains([';', ' ', ',']) && !kind.contains('*')
+    });
+    if is_one { Some(text) } else { given.wrong("write a media type, as `text/html` or `application/*`") }
+}
+
+fn follow(mut section: Section<'_>, names: &mut HashSet<String>) -> PageFollow {
+    for key in OF_ALL {
+        section.refuse(key, "holds for all pages: put it into [follow]");
+    }
+    let each = section.read("each", patterns::selector_or_path);
+    let follow = PageFollow {
+        name: section.read("name", |given| name(given, names)),
+        link: section
+            .read("link", |given| patterns::one_or_more(given, patterns::selector_or_path))
+            .unwrap_or_default(),
+        area: section.read("area", Given::words),
+        include: section.all("include", patterns::regex),
+        exclude: section.all("exclude", patterns::regex),
+        carry: carry(&mut section),
+        request: section.read("request", request),
+        form: form(&mut section),
+        each,
+    };
+    if follow.request.as_ref().is_some_and(|request| request.has("url")) {
+        for key in ["link", "area", "include", "exclude"] {
+            section.refuse(key, "is for links: leave it out, or `url` of `request`");
+        }
+    }
+    if follow.form.is_some() {
+        for key in ["each", "link", "area", "include", "exclude", "request"] {
+            section.refuse(key, "is for links: leave it out, or `form`");
+        }
+    }
+    if follow.each.is_some() || !follow.link.is_empty() {
+        section.refuse("area", "is for all links of a page: leave it out, or `each` and `link`");
+    }
+    section.end();
+    follow
+}
+
+/// Reads `request`: how links are requested.
+fn request(given: &Given<'_>) -> Option<RequestTemplate> {
+    let template = match RequestTemplate::new(given.json()?) {
+        Ok(template) => template,
+        Err(error) => return given.wrong(error),
+    };
+    for (key, why) in [
+        ("data", "what goes along is `carry` of the page or the rule"),
+        ("unique", "each URL, method and body is requested once"),
+        ("failures", "is for requests of programs"),
+        ("any_status", "is for requests of programs"),
+    ] {
+        if template.has(key) {
+            return given.wrong(format_args!("`{key}`: leave it out: {why}"));
+        }
+    }
+    template.names().map_or_else(|error| given.wrong(error), |_| Some(template))
+}
+
+/// Reads `form` and `fill`.
+fn form(section: &mut Section<'_>) -> Option<PageForm> {
+    let form = section.read("form", Given::words);
+    if form.is_none() {
+        section.refuse("fill", "is for `form` alone");
+    }
+    let fill = section.read("fill", |given| match given.is_table() {
+        true => given.json(),
+        false => given.not_a("a table"),
+    });
+    Some(PageForm { form: form?, fill: fill.unwrap_or_else(|| json!({})) })
+}
+
+/// Reads `carry`: fields whose values are passed on.
+fn carry(section: &mut Section<'_>) -> Vec<(String, Field)> {
+    let fields = section.within("carry", fields::fields).unwrap_or_default();
+    if fields.iter().any(|(name, _)| name.starts_with('$')) {
+        section.refuse("carry", "a carried value's name does not begin with `$`");
+    }
+    fields
+}
+
+/// Notes names in `from` that no kind and no rule has.
+fn note_unknown(given: &Given<'_>, kinds: &[PageKind], names: &HashSet<String>) {
+    for from in kinds.iter().flat_map(|kind| &kind.when.from).filter(|from| !names.contains(&from.value)) {
+        let hint = nearest(&from.value, names.iter().map(String::as_str));
+        let what = format!(
+            "page.match.from: there is no kind of page and no rule of one with the name `{}`{hint}",
+            crate::text::printable(&from.value, 64)
+        );
+        given.notes.wrong(from.place.unwrap_or_else(|| given.place()), what);
+    }
+}

@@ -1,0 +1,78 @@
+//! The tasks that have ended lately.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use serde::Deserialize;
+
+use super::tasks::choices;
+use crate::Console;
+use crate::address::address;
+use crate::answers::{EndedTask, EndedTasks};
+use crate::ask::Call;
+use crate::form::{Asked, written};
+use crate::page::{Answer, Here, Page, html};
+use crate::shown::Text;
+use crate::visitor::Visitor;
+
+/// The number of tasks on one page.
+const LIMIT: &str = "100";
+
+/// The filter and the position. An empty field matches everything.
+#[derive(Deserialize)]
+pub(crate) struct Listing {
+    crawl: Option<String>,
+    spider: Option<String>,
+    cursor: Option<String>,
+}
+
+impl Listing {
+    /// The non-empty fields other than the position.
+    fn of_crawls(&self) -> Vec<(&'static str, &str)> {
+        let all = [("crawl", &self.crawl), ("spider", &self.spider)];
+        all.into_iter().filter_map(|(name, field)| Some((name, written(field)?))).collect()
+    }
+
+    /// The value of a field for its input.
+    fn shown(&self, name: &str) -> Text {
+        self.of_crawls().into_iter().find(|(field, _)| *field == name).map_or("", |(_, value)| value).into()
+    }
+
+    /// The address of the page that starts at a cursor.
+    fn path(&self, cursor: Option<&str>) -> String {
+        address("/tasks/ended", self.of_crawls().into_iter().chain(cursor.map(|cursor| ("cursor", cursor))))
+    }
+}
+
+#[derive(Template)]
+#[template(path = "ended_tasks.html")]
+struct EndedTasksPage {
+    page: Page,
+    listing: Listing,
+    choices: Vec<(&'static str, String, bool)>,
+    tasks: Vec<EndedTask>,
+    is_first: bool,
+    next: Option<String>,
+}
+
+pub(crate) async fn list(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Asked(listing): Asked<Listing>,
+) -> Answer {
+    let call =
+        Call::get(&["tasks", "ended"]).with("limit", LIMIT).with_any("cursor", listing.cursor.as_deref());
+    let call = listing.of_crawls().into_iter().fold(call, |call, (name, value)| call.with(name, value));
+    let EndedTasks { tasks, next } = console.ask(&visitor, call).await?;
+    let is_first = listing.cursor.is_none();
+    html(&EndedTasksPage {
+        // Older ends do not change.
+        page: Page::new("Ended tasks", Here::Tasks, &visitor).live(is_first),
+        choices: choices(&listing.of_crawls(), Some("ended")),
+        tasks,
+        is_first,
+        next: next.map(|next| listing.path(Some(&next))),
+        listing,
+    })
+}

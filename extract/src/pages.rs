@@ -1,0 +1,270 @@
+//! The kind of a page, and the links that a page of a kind leads to, with what is passed on to them.
+
+use std::fmt::Display;
+
+use serde_json::{Map, Value};
+use trawl_common::frontier::outcome::{Class, Failure};
+use trawl_common::request::NewRequest;
+use trawl_common::spider::{Carried, MAX_CARRIED_BYTES};
+use trawl_common::web::sniff::essence;
+
+use crate::context::{Context, Within};
+use crate::extraction::{Extraction, Link, Unmet};
+use crate::follow::{FoundLinks, Leave};
+use crate::limits::MAX_TEXT;
+use crate::plan::{Field, Follow, LinkRule, PageKind, Plan};
+use crate::values::budget::Budget;
+
+/// Maximum size of what all links of a page carry together, in bytes of JSON.
+const MAX_PASSED_ON: usize = 8 << 20;
+
+/// Returns the first kind that a page is of, and notes in `extraction` which it is, and why not one before it.
+pub(crate) fn kind<'a>(
+    kinds: &'a [PageKind],
+    context: &'a Context<'a>,
+    extraction: &mut Extraction,
+) -> Option<&'a PageKind> {
+    for (number, kind) in kinds.iter().enumerate() {
+        match kind.unmet(context) {
+            None => {
+                extraction.kind = Some(number);
+                return Some(kind);
+            }
+            Some(unmet) => extraction.unmet.push(unmet),
+        }
+    }
+    None
+}
+
+impl PageKind {
+    /// Returns the first condition that a page does not meet.
+    fn unmet<'a>(&'a self, context: &'a Context<'a>) -> Option<Unmet> {
+        let has_led = || context.came.is_some_and(|came| self.from.iter().any(|name| came.is_from(name)));
+        if !self.url.is_empty() && !self.url.is_match(context.url.as_str()) {
+            Some(Unmet::Url)
+        } else if !self.content_type.is_empty() && !self.has_type(context) {
+            Some(Unmet::ContentType)
+        } else if !self.from.is_empty() && !has_led() {
+            Some(Unmet::From)
+        } else {
+            let selector = self.selector.as_ref()?;
+            selector.matches(context, Within::All).next().is_none().then_some(Unmet::Selector)
+        }
+    }
+
+    fn has_type(&self, context: &Context<'_>) -> bool {
+        let is = context.response.content_type().and_then(essence).unwrap_or_default();
+        self.content_type.iter().any(|wanted| match wanted.strip_suffix("/*") {
+            Some(kind) => is.split_once('/').is_some_and(|(is, _)| is.eq_ignore_ascii_case(kind)),
+            None => is.eq_ignore_ascii_case(wanted),
+        })
+    }
+}
+
+impl Plan {
+    /// Adds the links of a page of `kind`, with what is passed on to each.
+    ///
+    /// # Errors
+    /// Fails if that is too much.
+    pub(crate) fn links_of<'a>(
+        &self,
+        kind: &'a PageKind,
+        follow: &'a Follow,
+        context: &'a Context<'a>,
+        leave: Leave,
+        extraction: &mut Extraction,
+    ) -> Result<(), Failure> {
+        let mut found = FoundLinks::new(context.base);
+        let mut passed_on = PassedOn { kind, context, links: 0, bytes_left: MAX_PASSED_ON };
+        let own = self.tracks.then(|| passed_on.values(&kind.carry, Within::All, extraction)).transpose()?;
+        let whole = own.unwrap_or_default();
+        follow.add_refresh(context, &mut found);
+        if self.tracks {
+            passed_on.give(&mut found, &whole, None)?;
+        }
+        match &kind.follow {
+            _ if !leave.follow => {}
+            None => {
+                follow.add_links(context, &mut found);
+                if self.tracks {
+                    passed_on.give(&mut found, &whole, None)?;
+                }
+            }
+            Some(rules) => {
+                for rule in rules {
+                    for within in rule.places(context) {
+                        context.goes_on()?;
+                        if !self.tracks {
+                            rule.add_links(follow, within, context, &mut found);
+                            continue;
+                        }
+                        let mut values = whole.clone();
+                        values.extend(passed_on.values(&rule.carry, within, extraction)?);
+                        match rule.made(context, &passed_on.all(&values)) {
+                            None => rule.add_links(follow, within, context, &mut found),
+                            Some(made) => found.links.push(made.map_err(|why| passed_on.refused(why))?),
+                        }
+                        passed_on.give(&mut found, &values, Some(rule))?;
+                    }
+                }
+            }
+        }
+        (extraction.links, extraction.left_out) = (found.links, found.left_out);
+        Ok(())
+    }
+}
+
+impl LinkRule {
+    /// Returns the parts of the page that have links of their own.
+    fn places<'a>(&'a self, context: &'a Context<'a>) -> Box<dyn Iterator<Item = Within<'a>> + 'a> {
+        match &self.each {
+            None => Box::new(std::iter::once(Within::All)),
+            Some(each) => each.matches(context, Within::All),
+        }
+    }
+
+    /// Returns the link that the rule makes itself of these values: a form, or a request with a URL. The error says why
+    /// there is none.
+    fn made(&self, context: &Context<'_>, values: &Map<String, Value>) -> Option<Result<Link, String>> {
+        if let Some(form) = &self.form {
+            return Some(form.sent(context, values).map_err(|why| format!("`form`: {why}")));
+        }
+        let request = self.request.as_ref().filter(|request| request.has("url"))?;
+        let new = match request.fill(values) {
+            Ok(new) => new,
+            Err(why) => return Some(Err(format!("`request`: {why}"))),
+        };
+        let link = context.base.written_link(&new.url).map(|(url, written)| Link {
+            url,
+            written,
+            is_next: false,
+            request: Some(Box::new(new)),
+        });
+        Some(link.ok_or_else(|| "`request`: its `url` is none".to_owned()))
+    }
+
+    fn add_links<'a>(
+        &'a self,
+        follow: &'a Follow,
+        within: Within<'a>,
+        context: &'a Context<'a>,
+        found: &mut FoundLinks<'a>,
+    ) {
+        found.patterns = Some((&self.include, &self.exclude));
+        for link in &self.link {
+            link.each_url(context, within, |url| found.add(url, false));
+        }
+        if !self.link.is_empty() {
+            return;
+        }
+        match (within, &self.area, context.tree) {
+            (Within::Element(element), ..) => follow.add_within(element, found),
+            (Within::All, Some(area), Some(tree)) => follow.add_area(area, tree, context, found),
+            (Within::All, ..) => follow.add_all(context, found),
+            (Within::Json(_), ..) => {}
+        }
+    }
+}
+
+/// The values that a page passes on to its links.
+struct PassedOn<'a> {
+    kind: &'a PageKind,
+    context: &'a Context<'a>,
+    /// Number of the links that have theirs.
+    links: usize,
+    bytes_left: usize,
+}
+
+impl<'a> PassedOn<'a> {
+    /// Returns the values of these fields that there are.
+    fn values(
+        &self,
+        fields: &'a [Field],
+        within: Within<'a>,
+        extraction: &mut Extraction,
+    ) -> Result<Map<String, Value>, Failure> {
+        let mut values = Map::new();
+        for field in fields {
+            // A long text is refused as a whole, not cut.
+            let value = field.value(self.context, within, &mut Budget::new(MAX_TEXT), extraction)?;
+            if !value.is_null() {
+                values.insert(field.name.clone(), value);
+            }
+        }
+        Ok(values)
+    }
+
+    /// Returns these values in addition to those that the page received.
+    fn all(&self, values: &Map<String, Value>) -> Map<String, Value> {
+        let mut all = self.context.came.map(|came| came.values.clone()).unwrap_or_default();
+        all.extend(values.iter().map(|(name, value)| (name.clone(), value.clone())));
+        all
+    }
+
+    /// Gives the links that were found since the last call, by `rule` if there is one, these values in addition to those
+    /// that the page received.
+    fn give(
+        &mut self,
+        found: &mut FoundLinks<'_>,
+        values: &Map<String, Value>,
+        rule: Option<&LinkRule>,
+    ) -> Result<(), Failure> {
+        let links = &mut found.links[self.links..];
+        self.links += links.len();
+        if links.is_empty() {
+            return Ok(());
+        }
+        let came = self.context.came.cloned().unwrap_or_default();
+        let siblings = came.to_data();
+        let carried = Carried {
+            path: came.path_to(&self.kind.name),
+            values: self.all(values),
+            rule: rule.and_then(|rule| rule.name.clone()),
+            list: None,
+        };
+        let data = carried.to_data();
+        let bytes = data.to_string().len();
+        if bytes > MAX_CARRIED_BYTES {
+            let what =
+                format_args!("`carry` has {bytes} bytes of JSON for a link: it may have {MAX_CARRIED_BYTES}");
+            return Err(self.refused(what));
+        }
+        let left = self.bytes_left.checked_sub(bytes * links.len());
+        self.bytes_left = left.ok_or_else(|| {
+            self.refused(format_args!("`carry` has more than {MAX_PASSED_ON} bytes of JSON for all links"))
+        })?;
+        for link in links {
+            // A further page of a list is reached as the list was.
+            let data = if link.is_next { &siblings } else { &data };
+            let template = rule.and_then(|rule| rule.request.as_ref());
+            let own = match (link.request.take(), template) {
+                (Some(own), _) => *own,
+                (None, Some(request)) => {
+                    let new = request.fill_for(link.url.as_str(), &carried.values);
+                    let new = new.map_err(|why| self.refused(format_args!("`request`: {why}")))?;
+                    if let Some((url, _)) = self.context.base.written_link(&new.url) {
+                        (link.url, link.written) = (url, None);
+                    }
+                    new
+                }
+                (None, None) => NewRequest::get(link.url.as_str()),
+            };
+            link.request = Some(Box::new(NewRequest { data: Some(data.clone()), ..own }));
+        }
+        Ok(())
+    }
+
+    /// Returns the failure of the page whose links cannot have what the file says.
+    fn refused(&self, why: impl Display) -> Failure {
+        Failure::new(Class::Parse, format_args!("page `{}`: {why}", self.kind.name))
+    }
+}
+
+/// Has links of a page that is of no kind pass on what it received.
+pub(crate) fn pass_on(came: Option<&Carried>, links: &mut [Link]) {
+    let data = Carried { list: None, ..came.cloned().unwrap_or_default() }.to_data();
+    for link in links {
+        let request = NewRequest { data: Some(data.clone()), ..NewRequest::get(link.url.as_str()) };
+        link.request = Some(Box::new(request));
+    }
+}

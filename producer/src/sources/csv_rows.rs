@@ -1,0 +1,105 @@
+//! Requests of which there is one for each row of a CSV file.
+
+use std::fs::File;
+use std::io::Read;
+
+use serde_json::{Map, Value};
+use trawl_common::list::Entry;
+use trawl_common::request::NewRequest;
+use trawl_common::spider::CsvRequests;
+
+/// Maximum number of rows.
+const MAX_ROWS: usize = 100_000;
+
+/// Maximum size of the file, in bytes.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Maximum size of the requests as JSON, in bytes.
+const MAX_REQUESTS: usize = 256 << 20;
+
+/// The reason why a CSV file cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}: {why}")]
+pub struct InvalidCsv {
+    file: String,
+    why: String,
+}
+
+/// Returns the requests of a file, whose first row has the names of its columns. Each carries its row.
+pub(super) fn requests(csv: &CsvRequests) -> Result<Vec<Entry>, InvalidCsv> {
+    let invalid = |why: String| InvalidCsv { file: csv.file.clone(), why };
+    let file = File::open(&csv.file).map_err(|error| invalid(error.to_string()))?;
+    let bytes = file.metadata().map_err(|error| invalid(error.to_string()))?.len();
+    if bytes > MAX_BYTES {
+        return Err(invalid(format!("has {bytes} bytes: it may have {MAX_BYTES}")));
+    }
+    read(csv, file.take(MAX_BYTES)).map_err(invalid)
+}
+
+fn read(csv: &CsvRequests, file: impl Read) -> Result<Vec<Entry>, String> {
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::Headers).from_reader(file);
+    let names = reader.headers().map_err(|error| error.to_string())?.clone();
+    let name = |name: &str| name.trim_start_matches('\u{feff}').to_owned();
+    let names: Vec<String> = names.iter().map(name).collect();
+    if let Some(name) = names.iter().find(|name| name.is_empty() || name.starts_with('$')) {
+        return Err(format!(
+            "a column cannot have the name `{name}`: the first row has the names of the columns"
+        ));
+    }
+    let (mut requests, mut bytes) = (Vec::new(), 0);
+    for (number, row) in reader.records().enumerate() {
+        let row = row.map_err(|error| error.to_string())?;
+        if number >= MAX_ROWS {
+            return Err(format!("has more than {MAX_ROWS} rows: make a list of requests of it"));
+        }
+        let values: Map<String, Value> = names.iter().cloned().zip(row.iter().map(Value::from)).collect();
+        let line = row.position().map_or(0, csv::Position::line);
+        let new = csv.request.fill(&values).map_err(|error| format!("line {line}: {error}"))?;
+        let new = NewRequest { data: Some(Value::Object(values)), ..new };
+        bytes += new.to_json().len();
+        if bytes > MAX_REQUESTS {
+            return Err(format!(
+                "makes requests of more than {MAX_REQUESTS} bytes: make a list of requests of it"
+            ));
+        }
+        requests.push(Entry::Request(new));
+    }
+    Ok(requests)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use trawl_common::request::RequestTemplate;
+
+    use super::*;
+
+    fn of(text: &str) -> Result<Vec<String>, String> {
+        let request = json!({"url": "http://a.example/{carried.lang}", "form": {"q": "{carried.term}"}});
+        let csv = CsvRequests { file: "x.csv".to_owned(), request: RequestTemplate::new(request).unwrap() };
+        let json = |entry| if let Entry::Request(new) = entry { new.to_json() } else { String::new() };
+        Ok(read(&csv, text.as_bytes())?.into_iter().map(json).collect())
+    }
+
+    #[test]
+    fn each_row_makes_a_request_that_carries_it() {
+        let requests = of("\u{feff}term, lang\n\"a, b\",de\nc,\"f\nr\"\n").unwrap();
+        assert_eq!(requests.len(), 2);
+        assert!(requests[0].contains(r#""url":"http://a.example/de""#), "{requests:?}");
+        assert!(
+            requests[0].contains("q=a%2C+b") && requests[0].contains(r#""data":{"lang":"de","term":"a, b"}"#)
+        );
+    }
+
+    #[test]
+    fn a_row_that_makes_no_request_is_named_with_its_line() {
+        for (text, why) in [
+            ("term\na\n", "line 2: there is no carried value `lang`"),
+            ("term,lang\na,b\nc\n", "line: 3"),
+            ("term,$x\na,b\n", "`$x`"),
+        ] {
+            let said = of(text).unwrap_err();
+            assert!(said.contains(why), "{said}");
+        }
+    }
+}
