@@ -398,6 +398,7 @@ mod vanishing {
             lacks: Default::default(),
             running: Default::default(),
             programs: Default::default(),
+            behind: Default::default(),
         }
     }
 

@@ -93,6 +93,7 @@ mod tests {
             lacks,
             running: Default::default(),
             programs: Default::default(),
+            behind: Default::default(),
         }
     }
 

@@ -404,6 +404,7 @@ impl Worker {
             lacks,
             running,
             programs: Default::default(),
+            behind: Default::default(),
         };
         self.frontier.beat(&beat).await.unwrap()
     }

@@ -211,6 +211,8 @@ pub struct Heartbeat {
     /// The versions of the programs of spiders that it uses: a hash of their files and of the spider's file. Only some
     /// of them, if there are many.
     pub programs: BTreeMap<SpiderName, FileHash>,
+    /// The spiders whose programs are the limit, with the number of pages and tasks that wait for them.
+    pub behind: BTreeMap<SpiderName, u64>,
 }
 
 /// The command for a running worker.

@@ -116,6 +116,9 @@ pub struct WorkerState {
     pub running: BTreeMap<String, UnixMs>,
     /// The versions of the programs that it uses, by spider. Where workers differ, they do the same work differently.
     pub programs: BTreeMap<SpiderName, FileHash>,
+    /// The spiders whose programs are the limit, with the number of pages and tasks that wait for them.
+    #[serde(skip)]
+    pub behind: BTreeMap<SpiderName, u64>,
 }
 
 /// The duration of requests to hosts, bodies included, in milliseconds.

@@ -253,6 +253,7 @@ impl Worker {
             lacks: Default::default(),
             running: [(claimed.message.key().to_string(), UnixMs::now())].into(),
             programs: Default::default(),
+            behind: Default::default(),
         };
         self.frontier.beat(&beat).await.unwrap();
         claimed

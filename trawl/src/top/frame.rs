@@ -246,6 +246,7 @@ mod tests {
             lacks: Default::default(),
             running: Default::default(),
             programs: Default::default(),
+            behind: Default::default(),
         };
         let host = |number| HostView {
             host: format!("h{number}.example"),

@@ -72,11 +72,13 @@ impl Claims {
         if is_beyond_limit {
             return settled(message, Outcome::Skipped(Skip::Limit));
         }
-        let Some(spider) = self.spiders.spider(&message.crawl, &crawl.terms, text.as_ref()) else {
-            // Another worker may have the file, or the files that it refers to.
-            let why = self.spiders.lack(&message.crawl, text.as_ref());
-            let outcome = self.idle_reasons.requeue(&message, &why);
-            return settled(message, outcome);
+        let spider = match self.spiders.spider(&message.crawl, &crawl.terms, text.as_ref()) {
+            Ok(spider) => spider,
+            Err(why) => {
+                // Another worker may have the file, or the files that it refers to.
+                let outcome = self.idle_reasons.requeue(&message, &why);
+                return settled(message, outcome);
+            }
         };
         // Tasks are claimed separately.
         let Some(url) = message.work.page().cloned() else {

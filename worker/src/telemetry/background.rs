@@ -124,6 +124,7 @@ impl Reporter {
             lacks: self.idle_reasons.lacks(),
             running: self.watch.tasks(),
             programs: self.spiders.programs(),
+            behind: self.spiders.behind(),
         };
         self.frontier.beat(&beat).await
     }

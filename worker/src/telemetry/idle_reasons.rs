@@ -181,6 +181,9 @@ impl fmt::Display for Why {
             Self::Pace(interval) => {
                 write!(f, "is asked once each {interval:?}, not")
             }
+            Self::Retry(Class::Handler) => {
+                f.write_str("has a page that the spider's program failed at, and which it is not given again")
+            }
             Self::Retry(class) => write!(f, "failed ({class}) and is not tried again"),
             Self::Slow => {
                 f.write_str("has to make way, as too many slow pages are under way, and is not asked")
@@ -274,6 +277,16 @@ mod tests {
             (idle_reasons.reason(0), idle_reasons.lacks().len()),
             (None, 0),
             "somebody has put it there"
+        );
+    }
+
+    #[test]
+    fn it_blames_the_program_for_what_the_program_failed_at() {
+        let words = |class| format!("a.example {} until 8:00", Why::Retry(class));
+        assert_eq!(words(Class::Dns), "a.example failed (dns) and is not tried again until 8:00");
+        assert_eq!(
+            words(Class::Handler),
+            "a.example has a page that the spider's program failed at, and which it is not given again until 8:00"
         );
     }
 

@@ -49,6 +49,7 @@ impl LastBeat {
             lacks: beat.lacks.clone(),
             running: beat.running.clone(),
             programs: beat.programs.clone(),
+            behind: beat.behind.clone(),
         };
         *last = Some((state, Instant::now() + BEAT_TTL));
         if draining { BeatReply::Drain } else { BeatReply::GoOn }
