@@ -22,6 +22,8 @@ async fn a_crawl_is_shown_with_its_counters_hosts_and_reasons() {
     assert!(anna.get("/").await.has(ID));
     assert!(anna.get("/crawls?status=finished").await.has(ID));
     assert!(!anna.get("/crawls?status=running").await.has(ID));
+    let stalled = anna.get("/crawls?status=stalled").await;
+    assert!(stalled.status == 200 && !stalled.has(ID), "{}", stalled.text);
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Fields of all kinds in HTML.
 
 use trawl_common::mistake::Place;
+use trawl_common::spider::Whitespace;
 
 use super::*;
 
@@ -22,6 +23,25 @@ fn a_field_has_its_first_value_or_all() {
         ("none", css("h2")),
         ("nothing", list("h2")),
     ];
+    assert_eq!(item(fields, page), expected);
+}
+
+#[test]
+fn what_stands_on_several_lines_of_an_element_is_several_words() {
+    let page = "<div><p>One</p><p>two<br>three</p><ul><li>4<li>5</ul></div><h1>a<b>b</b><my-c>c</my-c></h1>\
+        <table><tr><td>x<td>y</table><i><div>12</div><div>50</div></i>";
+    let fields = [
+        ("words", css("div")),
+        ("inline", css("h1")),
+        ("cells", css("tr")),
+        ("price", Field { kind: Kind::Number, ..css("i") }),
+        ("kept", Field { whitespace: Some(Whitespace::Keep), ..css("div") }),
+        ("lines", Field { whitespace: Some(Whitespace::Lines), ..css("div") }),
+    ];
+    let expected = json!({
+        "words": "One two three 4 5", "inline": "abc", "cells": "x y", "price": 12, "kept": "Onetwothree45",
+        "lines": "One\n\ntwo\nthree\n\n4\n5",
+    });
     assert_eq!(item(fields, page), expected);
 }
 

@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(of(&format!("<tr><th>Name<th>Price{body}")), rows);
         assert_eq!(of(&format!("<thead><tr><td>Name<td>Price<tbody>{body}")), rows);
         let nested = "<tr><th>a<tr><td>1<table><tr><th>b<tr><td>2</table>";
-        assert_eq!(of(nested), json!([{"a": "1b2"}]));
+        assert_eq!(of(nested), json!([{"a": "1 b 2"}]));
     }
 
     #[test]
