@@ -72,7 +72,7 @@ async fn carrier_with(redis: &Redis) -> ((VirtualHost, Own), Carrier) {
     let depths = QueueDepths::new(&broker).unwrap();
     let broker = RabbitMq::connect(&broker, &Queues::default(), &Items::default()).await.unwrap();
     let link = redis::connect(redis).await.unwrap();
-    let records = Arc::new(RedisRecords::new(link.clone(), LONG, redis.dedup).looking_at(depths));
+    let records = Arc::new(RedisRecords::new(link.clone(), LONG, redis.dedup).with_queues(depths));
     let pages = Arc::new(RedisPages::new(link));
     let engine = Arc::new(Coordinator::new(records.clone(), Arc::new(broker), pages.clone()));
     let carrier = Carrier {

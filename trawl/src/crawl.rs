@@ -132,6 +132,9 @@ impl Args {
         let arguments = self.arguments.arguments()?;
         let folder = named.folder(&settings, arguments.clone())?.with_overrides(self.overrides());
         let (spider, _) = spider::load(&named, &folder, &settings, self.no_file)?;
+        if !settings.webhooks.is_empty() || !spider.webhooks.is_empty() {
+            global.say("`trawl crawl` posts nothing to [[webhooks]]: only the workers of a fleet do");
+        }
         let start = Start::new(&spider, &self.sources);
         let _traces = trace::start(&settings.tracing, "trawl-crawl")?;
         let signals = Signals::listen().map_err(Fail::run)?;

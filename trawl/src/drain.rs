@@ -94,6 +94,7 @@ mod tests {
             running: Default::default(),
             programs: Default::default(),
             outdated: Default::default(),
+            behind: Default::default(),
         }
     }
 

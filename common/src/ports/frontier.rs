@@ -213,6 +213,8 @@ pub struct Heartbeat {
     pub programs: BTreeMap<SpiderName, FileHash>,
     /// The spiders that it works for by an older version of their files, with the mistakes of the newer one.
     pub outdated: BTreeMap<SpiderName, String>,
+    /// The spiders whose programs are the limit, with the number of pages and tasks that wait for them.
+    pub behind: BTreeMap<SpiderName, u64>,
 }
 
 /// The command for a running worker.

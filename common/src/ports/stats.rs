@@ -119,6 +119,9 @@ pub struct WorkerState {
     /// The spiders that it works for by an older version of their files, as the newer one cannot be used, and why.
     #[serde(default)]
     pub outdated: BTreeMap<SpiderName, String>,
+    /// The spiders whose programs are the limit, with the number of pages and tasks that wait for them.
+    #[serde(skip)]
+    pub behind: BTreeMap<SpiderName, u64>,
 }
 
 /// The duration of requests to hosts, bodies included, in milliseconds.

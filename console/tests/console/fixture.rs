@@ -254,6 +254,7 @@ impl Worker {
             running: [(claimed.message.key().to_string(), UnixMs::now())].into(),
             programs: Default::default(),
             outdated: Default::default(),
+            behind: Default::default(),
         };
         self.frontier.beat(&beat).await.unwrap();
         claimed

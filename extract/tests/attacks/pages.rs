@@ -113,13 +113,6 @@ fn what_a_page_leads_to_is_bounded_or_refused_as_a_whole() {
             "parse: the cursor of `[[paginate]]` is longer than 4096 bytes",
         ),
         (
-            "a cursor that is an object",
-            CURSOR,
-            json,
-            r#"{"x": 1, "next": {"a": [1]}}"#.to_owned(),
-            "read: 1 links",
-        ),
-        (
             "a cursor for a body where there was none",
             BODY,
             json,

@@ -247,6 +247,7 @@ mod tests {
             running: Default::default(),
             programs: Default::default(),
             outdated: Default::default(),
+            behind: Default::default(),
         };
         let host = |number| HostView {
             host: format!("h{number}.example"),

@@ -315,6 +315,27 @@ fn a_program_works_in_a_crawl_that_gives_the_arguments_which_its_file_lacks() {
 }
 
 #[test]
+fn a_crawl_that_keeps_a_wrong_program_says_that_it_has_to_be_cancelled_once_the_file_is_mended() {
+    let fixture = Fixture::new();
+    let text = |program: &str, site: &str| {
+        format!(
+            "[start]\nsitemaps = ['{{arg.site}}/1']\n[handler]\nrun = ['{program}']\nmode = 'stream'\n[[sinks]]\nkind = 'jsonl'\n\
+             path = '/srv/items.jsonl'\n[arguments]\nsite = '{site}'\n"
+        )
+    };
+    let brought = SpiderText::from(text("no-such-program", "http://a.example"));
+    let wrong = || {
+        fixture.spiders.look_again();
+        assert!(fixture.spiders.of_text(&fixture.name, &brought).is_none());
+        fixture.spiders.wrong(&fixture.name, Some(&brought)).unwrap()
+    };
+    fixture.write(&text("no-such-program", "http://b.example"));
+    assert!(wrong().contains("there is no program `no-such-program`"), "{}", wrong());
+    fixture.write(&text("sh", "http://b.example"));
+    assert!(wrong().contains("has to be cancelled"), "{}", wrong());
+}
+
+#[test]
 fn a_task_of_a_spider_that_is_elsewhere_is_left_to_others_and_a_page_of_it_refused() {
     let fixture = Fixture::new();
     let requests = SpiderRequests::new(Arc::new(fixture.spiders));

@@ -51,6 +51,7 @@ impl LastBeat {
             running: beat.running.clone(),
             programs: beat.programs.clone(),
             outdated: beat.outdated.clone(),
+            behind: beat.behind.clone(),
         };
         *last = Some((state, Instant::now() + BEAT_TTL));
         if draining { BeatReply::Drain } else { BeatReply::GoOn }

@@ -253,6 +253,12 @@ impl CrawlStats {
         self.counts.done == 0 && self.found_some_as_they_were()
     }
 
+    /// Whether it was given nothing that its spider had not seen.
+    pub fn found_nothing_new(&self) -> bool {
+        let Counts { done, failed, .. } = self.counts;
+        self.dedup == DedupScope::Spider && done + failed == 0 && self.reasons.contains_key("dropped:seen")
+    }
+
     /// Whether it has left out pages because they were as they were.
     fn found_some_as_they_were(&self) -> bool {
         const AS_THEY_WERE: [&str; 4] =

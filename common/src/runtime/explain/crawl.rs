@@ -76,11 +76,14 @@ impl Facts<'_> {
             let is_backed_off = hosts.iter().any(|words| words.contains(LEFT_ALONE));
             all.extend(shortened(hosts, NAMED, "hosts are not asked now"));
             all.extend(is_backed_off.then(|| ASKED_AGAIN.to_owned()));
-            all.extend(self.lack());
+            let lack = self.workers.lack(&self.stats.spider);
+            let is_said = lack.is_some();
+            all.extend(lack);
             if all.is_empty() {
                 all.extend(put_aside(&self.places));
             }
-            all.extend(self.workers.troubles(&self.stats.spider));
+            all.extend(self.workers.behind(&self.stats.spider));
+            all.extend(self.workers.troubles(&self.stats.spider, is_said));
         }
         all
     }
@@ -99,13 +102,6 @@ impl Facts<'_> {
             ),
             _ => None,
         }
-    }
-
-    /// Reports that no worker has what its spider needs, such as a file or a program.
-    fn lack(&self) -> Option<String> {
-        let CrawlStats { pending, spider, .. } = self.stats;
-        let lack = self.workers.lack(spider)?;
-        Some(format!("{pending} wait{}: {lack}", if *pending == 1 { "s" } else { "" }))
     }
 
     /// Reports the hosts of the crawl that are in a back-off or blocked.
@@ -158,6 +154,7 @@ mod tests {
             running: Default::default(),
             programs: Default::default(),
             outdated: Default::default(),
+            behind: Default::default(),
         }
     }
 
@@ -259,6 +256,17 @@ mod tests {
     }
 
     #[test]
+    fn what_a_vanished_worker_held_is_taken_over_in_time_by_those_that_live() {
+        let gone = Vanished { worker: "w2".parse().unwrap(), seen: NOW, in_flight: 2 };
+        let said = |living, later: u64| workers(living).vanished(&gone, NOW.plus(Duration::from_secs(later)));
+        let living = || vec![worker("w1", WorkerState::WELL)];
+        for (living, later) in [(living(), 5), (Vec::new(), 960)] {
+            assert!(said(living, later).ends_with("and held 2 URLs, which others take over"));
+        }
+        assert!(said(living(), 960).ends_with("and held 2 URLs then, which others have taken over"));
+    }
+
+    #[test]
     fn it_is_explained_until_when_all_urls_are_parked_and_what_workers_report() {
         let until = NOW.plus(Duration::from_secs(60));
         let found = words(&stats(2), |facts| {
@@ -287,13 +295,28 @@ mod tests {
     fn it_is_explained_what_no_worker_has_and_nothing_where_one_has_it() {
         let why = "[handler] run: there is no program `python9` in PATH";
         let lacks = || [("default".parse().unwrap(), why.to_owned())].into();
-        let explained = words(&stats(3), |facts| facts.workers.living[0].lacks = lacks());
-        assert_eq!(explained, [format!("3 wait: no worker can work for the spider default: {why}")]);
+        let explained = words(&stats(1), |facts| {
+            let health = format!("spider default: {why}: it is left to other workers");
+            facts.workers = workers(vec![WorkerState { lacks: lacks(), ..worker("w1", &health) }]);
+        });
+        assert_eq!(explained, [format!("no worker can work for the spider default: {why}")]);
         let explained = words(&stats(3), |facts| {
             facts.workers.living[0].lacks = lacks();
             facts.workers.living.push(worker("w2", WorkerState::WELL));
         });
         assert_eq!(explained, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_program_that_is_the_limit_is_named_with_what_helps() {
+        let found = words(&stats(500), |facts| {
+            facts.workers = workers(vec![worker("w1", WorkerState::WELL), worker("w2", WorkerState::WELL)]);
+            facts.workers.living[0].behind = [("default".parse().unwrap(), 200)].into();
+            facts.workers.living[1].behind =
+                [("default".parse().unwrap(), 39), ("shop".parse().unwrap(), 50)].into();
+        });
+        let expected = "239 pages or tasks wait for the spider's program, which is the limit: set `concurrency` under [handler], or start more workers";
+        assert_eq!(found, [expected]);
     }
 
     #[test]
