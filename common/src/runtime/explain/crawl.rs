@@ -41,10 +41,10 @@ impl Explainer<'_> {
 
 /// Returns what delays a crawl as far as its workers and records say: cheaper than [`Explainer::waits`], for a line of progress.
 pub async fn delays(from: &dyn Stats, stats: &CrawlStats) -> Result<Vec<String>> {
-    let workers = Workers { living: from.workers().await?, ..Workers::default() };
-    let lack = workers.lack(&stats.spider);
-    let troubles = workers.troubles(&stats.spider, lack.is_some());
-    let troubles: Vec<String> = lack.into_iter().chain(troubles).collect();
+    let (workers, spider) = (Workers { living: from.workers().await?, ..Workers::default() }, &stats.spider);
+    let (lack, behind) = (workers.lack(spider), workers.behind(spider));
+    let troubles = workers.troubles(spider, lack.is_some());
+    let troubles: Vec<String> = lack.into_iter().chain(troubles).chain(behind).collect();
     Ok(match (stats.status, &*troubles) {
         (CrawlState::Paused, _) => vec!["it is paused".to_owned()],
         (_, []) if workers.living.is_empty() => vec!["no worker lives".to_owned()],
