@@ -70,7 +70,8 @@ impl Workspace {
     }
 }
 
-const CRAWL: [&str; 5] = ["crawl", "--allow-private", "--rate=unlimited", "--json", "--spider=shop.toml"];
+const CRAWL: [&str; 6] =
+    ["crawl", "--allow-private", "--rate=unlimited", "--json", "-v", "--spider=shop.toml"];
 
 #[tokio::test]
 async fn what_a_list_says_is_carried_to_details_and_their_variants_and_each_is_there_once() {
