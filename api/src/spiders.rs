@@ -13,7 +13,7 @@ use trawl_common::ports::{self, SpiderStore};
 use trawl_common::settings::Settings;
 use trawl_common::spider::arguments::{Arguments, Declaration, Declarations};
 use trawl_common::spider::file::with_arguments;
-use trawl_common::spider::folder::{Folder, Unusable, name_of};
+use trawl_common::spider::folder::{Folder, IN_OWN_FOLDER, Unusable, name_of};
 use trawl_common::spider::{FileHash, InvalidFiles, Origin, Spider, SpiderFiles, Version};
 use trawl_extract::Examined;
 
@@ -40,6 +40,9 @@ pub(crate) enum Unfit {
         "the file has no name NAME.toml, by which its spider would be known; a tar of spider files needs none"
     )]
     Nameless,
+    /// A file is called `spider.toml`, and its folder is not said.
+    #[error("a `spider.toml` is known by its folder, which is not said here: send it as NAME.toml")]
+    Folderless,
     /// It cannot be unpacked.
     #[error("the bundle cannot be unpacked: {0}")]
     Broken(#[from] io::Error),
@@ -123,6 +126,10 @@ fn is_spider_file(path: &Path) -> bool {
 
 fn add(path: &Path, bytes: Vec<u8>, files: &mut BTreeMap<SpiderName, String>) -> Result<(), Unfit> {
     let name = name_of(path)?;
+    let has_folder = path.parent().and_then(Path::file_name).is_some();
+    if !has_folder && path.file_name().is_some_and(|file| file == IN_OWN_FOLDER) {
+        return Err(Unfit::Folderless);
+    }
     let text = String::from_utf8(bytes).map_err(|_| Unfit::Text(name.clone()))?;
     match files.insert(name.clone(), text) {
         None => Ok(()),
@@ -318,6 +325,19 @@ mod tests {
         }
         let files = files_of(None, &bundle.into_inner().unwrap(), &Settings::default());
         assert!(matches!(files, Err(Unfit::Patterns)), "{files:?}");
+    }
+
+    #[test]
+    fn a_file_that_is_known_by_its_folder_is_refused_without_one() {
+        let files = |name| files_of(Some(name), b"max_pages = 1", &Settings::default());
+        for name in ["spider.toml", "./spider.toml"] {
+            assert!(matches!(files(name), Err(Unfit::Folderless)), "{name}");
+        }
+        let names = |name| files(name).unwrap().iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>();
+        assert_eq!(
+            (names("quotes/spider.toml"), names("books.toml")),
+            (vec!["quotes".to_owned()], vec!["books".to_owned()])
+        );
     }
 
     #[test]

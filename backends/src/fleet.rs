@@ -57,7 +57,8 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         Some(url) => Some(Arc::new(PostgresHistory::new(url)?) as Arc<dyn History>),
         None => None,
     };
-    let engine = Coordinator::new(records.clone(), queue.clone(), pages.clone()).keeping(history.clone());
+    let engine =
+        Coordinator::new(records.clone(), queue.clone(), pages.clone()).with_history(history.clone());
     Ok(Ports {
         engine: Arc::new(engine),
         control: records.clone(),
@@ -68,7 +69,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         spider_store: asked.spider_store,
         schedules: asked.schedules,
         pages,
-        sink_factory: Arc::new(Sinks::of_fleet(worker.clone(), sinks, queue, &settings.fetch)),
+        sink_factory: Arc::new(Sinks::for_fleet(worker.clone(), sinks, queue, &settings.fetch)),
         logs,
         ended_tasks,
         history,
@@ -102,7 +103,7 @@ pub fn asked_of(settings: &Settings, store: Link) -> Result<Asked> {
     let wake_ups = JobWakeUps::new(&settings.rabbitmq, &settings.queues)?;
     let stream = Journal::new(&settings.rabbitmq, settings.queues.topology)?;
     let journal = Arc::new(RedisJournal::new(store.clone(), stream));
-    let jobs = RedisJobs::new(store.clone(), settings.jobs.per_spider).waking(Arc::new(wake_ups));
+    let jobs = RedisJobs::new(store.clone(), settings.jobs.per_spider).with_wake_ups(Arc::new(wake_ups));
     let spider_store = RedisSpiderStore::new(store.clone()).with_journal(Arc::clone(&journal));
     Ok(Asked {
         jobs: Arc::new(jobs.with_journal(Arc::clone(&journal))),
@@ -138,13 +139,13 @@ fn records_beside(
     let Redis { max_robots_bytes, dedup, .. } = settings.redis;
     let hosts = RedisHosts::new(store.clone(), max_robots_bytes.as_u64())
         .with_log(Arc::clone(&log))
-        .telling_from(settings.events.backoff_from);
+        .with_backoffs_from(settings.events.backoff_from);
     let hosts = Arc::new(hosts);
     let records = RedisRecords::new(store, settings.recovery.lost_after, dedup)
-        .again_after(settings.adhoc.again)
-        .keeping(settings.keep.clone())
-        .telling(settings.events.clone())
-        .looking_at(QueueDepths::new(&settings.rabbitmq)?);
+        .with_again(settings.adhoc.again)
+        .with_keep(settings.keep.clone())
+        .with_events(settings.events.clone())
+        .with_queues(QueueDepths::new(&settings.rabbitmq)?);
     let records = records.with_log(log, Arc::clone(&hosts));
     let records = match journal {
         Some(journal) => records.with_journal(journal),

@@ -60,8 +60,9 @@ async fn brief_control_ports() -> (Own, ControlPorts) {
     (emptied().await, control_ports_on(&cluster::redis(), BRIEF).await)
 }
 
-/// Returns an engine on both clusters.
-async fn carrier_with(redis: &Redis) -> ((VirtualHost, Own), Carrier) {
+/// Returns an engine on both clusters, with packed sets: their buckets are keys that scripts do not declare.
+async fn carrier() -> ((VirtualHost, Own), Carrier) {
+    let redis = Redis { dedup: Dedup::Packed, ..cluster::redis() };
     let own = emptied().await;
     let vhost = VirtualHost::new().await;
     let broker = settings::RabbitMq {
@@ -71,8 +72,8 @@ async fn carrier_with(redis: &Redis) -> ((VirtualHost, Own), Carrier) {
     };
     let depths = QueueDepths::new(&broker).unwrap();
     let broker = RabbitMq::connect(&broker, &Queues::default(), &Items::default()).await.unwrap();
-    let link = redis::connect(redis).await.unwrap();
-    let records = Arc::new(RedisRecords::new(link.clone(), LONG, redis.dedup).looking_at(depths));
+    let link = redis::connect(&redis).await.unwrap();
+    let records = Arc::new(RedisRecords::new(link.clone(), LONG, redis.dedup).with_queues(depths));
     let pages = Arc::new(RedisPages::new(link));
     let engine = Arc::new(Coordinator::new(records.clone(), Arc::new(broker), pages.clone()));
     let carrier = Carrier {
@@ -84,10 +85,6 @@ async fn carrier_with(redis: &Redis) -> ((VirtualHost, Own), Carrier) {
         claims_ahead: true,
     };
     ((vhost, own), carrier)
-}
-
-async fn carrier() -> ((VirtualHost, Own), Carrier) {
-    carrier_with(&cluster::redis()).await
 }
 
 async fn hosts() -> (Shared, HostPorts) {
@@ -128,10 +125,6 @@ mod packed {
         Redis { dedup: Dedup::Packed, ..cluster::redis() }
     }
 
-    async fn carrier() -> ((VirtualHost, Own), Carrier) {
-        carrier_with(&redis()).await
-    }
-
     async fn frontier() -> (Shared, Arc<dyn Records>) {
         (STORE.read().await, control_ports_on(&redis(), LONG).await.frontier)
     }
@@ -148,7 +141,6 @@ mod packed {
         (emptied().await, control_ports_on(&redis(), BRIEF).await)
     }
 
-    trawl_testkit::carrying_conformance!(carrier);
     trawl_testkit::frontier_conformance!(frontier, brief_frontier);
     trawl_testkit::control_conformance!(control_ports, brief_control_ports);
 }

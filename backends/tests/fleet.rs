@@ -43,7 +43,7 @@ use trawl_testkit::servers::{self, VirtualHost};
 
 use crate::support::{BRIEF, LONG, control_ports_on, link};
 
-keeps_promises!(trawl_common::settings::Dedup::Plain, 128);
+keeps_promises!(trawl_common::settings::Dedup::Plain);
 
 async fn hosts() -> ((), HostPorts) {
     let hosts = Arc::new(RedisHosts::new(link(servers::redis()).await, 100_000_000));
@@ -253,20 +253,20 @@ mod requests {
     #[tokio::test]
     async fn a_url_is_taken_again_when_it_is_asked_for_again_after_a_while() {
         let link = link(servers::own_database().await).await;
-        let frontier = RedisRecords::new(link.clone(), LONG, Dedup::Plain).again_after(LONG);
+        let frontier = RedisRecords::new(link.clone(), LONG, Dedup::Plain).with_again(LONG);
         assert_eq!(ask(&frontier, 0).await, TAKE);
         age(&link, LONG - Duration::from_secs(60)).await;
         assert_eq!(ask(&frontier, 0).await, ClaimReply::Drop);
         age(&link, Duration::from_secs(60)).await;
         assert_eq!(ask(&frontier, 0).await, TAKE);
-        let now_and_always = RedisRecords::new(link, LONG, Dedup::Plain).again_after(Duration::ZERO);
+        let now_and_always = RedisRecords::new(link, LONG, Dedup::Plain).with_again(Duration::ZERO);
         assert_eq!(ask(&now_and_always, 0).await, TAKE);
     }
 
     #[tokio::test]
     async fn what_was_asked_for_long_ago_takes_no_memory() {
         let link = link(servers::own_database().await).await;
-        let frontier = RedisRecords::new(link.clone(), LONG, Dedup::Plain).again_after(LONG);
+        let frontier = RedisRecords::new(link.clone(), LONG, Dedup::Plain).with_again(LONG);
         for number in 0..40 {
             ask(&frontier, number).await;
         }
@@ -398,6 +398,8 @@ mod vanishing {
             lacks: Default::default(),
             running: Default::default(),
             programs: Default::default(),
+            outdated: Default::default(),
+            behind: Default::default(),
         }
     }
 

@@ -83,7 +83,7 @@ async fn whoever_asks_for_a_job_wakes_another_process_through_the_broker() {
     let vhost = VirtualHost::new().await;
     let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
     let wake_ups = || Arc::new(JobWakeUps::new(&broker, &Queues::default()).unwrap());
-    let asking = on_redis(1).await.waking(wake_ups());
+    let asking = on_redis(1).await.with_wake_ups(wake_ups());
     let waiting = wake_ups();
     let woken = tokio::spawn({
         let waiting = Arc::clone(&waiting);

@@ -25,7 +25,7 @@ use trawl_testkit::servers;
 
 use crate::support::{LONG, link};
 
-keeps_promises!(trawl_common::settings::Dedup::Packed, 32);
+keeps_promises!(trawl_common::settings::Dedup::Packed);
 
 fn page(number: usize) -> CanonicalUrl {
     CanonicalUrl::parse(&format!("http://site.example/{number}")).unwrap()

@@ -6,7 +6,7 @@ use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::frontier::{DedupScope, Recrawl};
 use trawl_common::spider::Expect;
 
-use crate::Global;
+use crate::{DeadLetters, Global};
 
 /// Which URLs a crawl takes for seen.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -36,20 +36,38 @@ pub struct EndFlags {
 }
 
 impl EndFlags {
-    /// Says what is amiss with a crawl, and returns the exit code for how it ended. `expect` is what its spider expects of it, and
-    /// `is_told` whether it was said what kept its sources from being read.
-    pub fn judge(self, global: &Global, stats: &CrawlStats, expect: &Expect, is_told: bool) -> Exit {
+    /// Says what is amiss with a crawl, and returns the exit code for how it ended.
+    pub fn judge(self, global: &Global, ended: &Ended<'_>) -> Exit {
+        let Ended { stats, expect, is_told, dead_letters } = ended;
         let unmet = if stats.status.is_over() { expect.unmet(stats) } else { Vec::new() };
-        let incomplete = explain::incomplete(stats).filter(|_| !is_told);
-        for what in incomplete.iter().chain(&explain::without_items(stats)).chain(&unmet) {
+        let warnings = [
+            explain::incomplete(stats).filter(|_| !is_told),
+            dead_letters.flags(&stats.crawl).and_then(|flags| explain::mostly_failed(stats, &flags)),
+            explain::ended_without_items(stats),
+            explain::without_fields(stats),
+        ];
+        for what in warnings.iter().flatten().chain(&unmet) {
             anstream::eprintln!("warning: {what}");
         }
-        if let Some(empty) = explain::empty(stats) {
-            global.say(empty);
+        match explain::empty(stats, &dead_letters.place()) {
+            Some(empty) if stats.failed_before() > 0 => anstream::eprintln!("warning: {empty}"),
+            Some(empty) => global.say(empty),
+            None => dead_letters.say_failed_before(global, &stats.spider, stats.failed_before()),
         }
-        match Exit::from(stats) {
-            Exit::Ok if !unmet.is_empty() || (self.fail_if_empty && stats.empty) => Exit::Unmet,
-            exit => exit,
-        }
+        dead_letters.say(stats);
+        let is_unmet = !unmet.is_empty() || (self.fail_if_empty && stats.empty);
+        Exit::from(*stats).or_worse(if is_unmet { Exit::Unmet } else { Exit::Ok })
     }
+}
+
+/// A crawl that has ended.
+pub struct Ended<'a> {
+    /// Its stats.
+    pub stats: &'a CrawlStats,
+    /// The expectations of its spider.
+    pub expect: &'a Expect,
+    /// Whether it was said what kept its sources from being read.
+    pub is_told: bool,
+    /// Where its dead letters are.
+    pub dead_letters: DeadLetters,
 }

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use trawl_common::crawl_end::{Left, left_of};
+use trawl_common::explain;
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlId;
 use trawl_common::ports::Stats;
 
-use crate::{Fail, Progress, count, counted};
+use crate::{Fail, Progress, Waits, count, counted};
 
 /// Time between checks.
 const LOOK: Duration = Duration::from_millis(250);
@@ -21,7 +22,7 @@ const FORGOTTEN: Duration = Duration::from_secs(300);
 /// Waits through outages of the store.
 pub async fn await_end(stats: &dyn Stats, id: &CrawlId, progress: &Progress) -> Result<CrawlStats, Fail> {
     let health = Health::default();
-    let mut seen = Instant::now();
+    let (mut seen, mut waits) = (Instant::now(), Waits::default());
     // A crawl that is over may be forgotten while handed work is waited for.
     let mut ended: Option<CrawlStats> = None;
     while seen.elapsed() < FORGOTTEN {
@@ -42,7 +43,8 @@ pub async fn await_end(stats: &dyn Stats, id: &CrawlId, progress: &Progress) -> 
                 }
                 Left::Own => {
                     let (done, admitted) = (crawl.counts.ended(), crawl.counts.admitted);
-                    progress.show(format!("{} of {} ended", count(done), counted(admitted, "URL")));
+                    let waits = waits.of(&crawl, explain::delays(stats, &crawl)).await;
+                    progress.show(format!("{} of {} ended{waits}", count(done), counted(admitted, "URL")));
                 }
             }
         }

@@ -258,6 +258,6 @@ impl Claiming<'_> {
     }
 
     async fn settle(&self, own: InternalMessage) {
-        self.member.settle_own(own).await;
+        self.member.settle_internal(own).await;
     }
 }

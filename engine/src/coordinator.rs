@@ -46,7 +46,7 @@ impl Coordinator {
 
     /// Returns this engine with crawls also stored in `history`, if there is one.
     #[must_use]
-    pub fn keeping(self, history: Option<Arc<dyn History>>) -> Self {
+    pub fn with_history(self, history: Option<Arc<dyn History>>) -> Self {
         Self { history, ..self }
     }
 }
@@ -114,9 +114,9 @@ async fn maintain(member: Arc<Member>, to_settle: mpsc::Receiver<InternalMessage
         let _has_stopped = claiming.has_stopped.clone().drop_guard();
         Claiming { member: &claiming }.run().await
     });
-    parts.spawn(async move { upkeep::settles_own(&settling, to_settle).await });
-    parts.spawn(async move { upkeep::extends_leases(&extending).await });
-    parts.spawn(async move { upkeep::sweeps(&sweeping).await });
+    parts.spawn(async move { upkeep::settle_internal(&settling, to_settle).await });
+    parts.spawn(async move { upkeep::extend_leases(&extending).await });
+    parts.spawn(async move { upkeep::sweep(&sweeping).await });
     while let Some(ended) = parts.join_next().await {
         match ended.map_err(JoinError::try_into_panic) {
             Ok(Err(fatal)) => return fatal,

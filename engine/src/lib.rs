@@ -9,7 +9,7 @@
 //!    `in_flight` table.
 //! 3. `frontier`: the worker claims it, the most urgent first (`by_urgency`), starts it and settles it; a
 //!    task more urgent than the one about to start comes first, whichever message has arrived.
-//! 4. `settle`: its `links` are admitted, its page is remembered (`memory`), it ends or is parked, and its
+//! 4. `settle`: its `links` are admitted, its page is remembered (`visits`), it ends or is parked, and its
 //!    message is acknowledged.
 //!
 //! In the background, `upkeep` settles messages that workers need not see, extends leases, and sends lost
@@ -24,7 +24,6 @@ mod in_flight;
 mod internal_message;
 mod links;
 mod member;
-mod memory;
 mod outbox;
 mod records;
 mod session;
@@ -32,6 +31,7 @@ mod settle;
 #[cfg(test)]
 mod tests;
 mod upkeep;
+mod visits;
 
 pub use broker::{Broker, Consumer, Content, Delivery, Newer, Parked, Receipt, Unproven};
 pub use coordinator::Coordinator;

@@ -112,7 +112,7 @@ impl Member {
             Err(error) => {
                 self.health.fails_lately(LOOKING_UP, &error, 2 * UNREADABLE);
                 let until = UnixMs::now().plus(UNREADABLE);
-                self.settle_own(InternalMessage::Waits { message, until }).await;
+                self.settle_internal(InternalMessage::Waits { message, until }).await;
                 return Ok(());
             }
         };
@@ -130,7 +130,7 @@ impl Member {
     }
 
     /// Passes a message on that the engine itself settles.
-    pub(crate) async fn settle_own(&self, own: InternalMessage) {
+    pub(crate) async fn settle_internal(&self, own: InternalMessage) {
         // Closed only when the worker ends.
         let _ = self.own.send(own).await;
     }

@@ -20,9 +20,9 @@ use crate::broker::{Newer, Parked, Receipt};
 use crate::internal_message::InternalMessage;
 use crate::links::{self, Admitted};
 use crate::member::Member;
-use crate::memory::Memories;
 use crate::outbox::{self, Tries};
 use crate::records::{Linked, Linking, Parking, Probe};
+use crate::visits::Visits;
 
 /// Maximum number of outcomes that are settled in one step.
 pub(crate) const BATCH: usize = 256;
@@ -261,7 +261,7 @@ impl Plan {
     }
 
     async fn remember(&mut self, member: &Member) -> Result<(), Fatal> {
-        let memories = Memories::new(self.finishing.iter().map(|ends| &ends.completion));
+        let memories = Visits::new(self.finishing.iter().map(|ends| &ends.completion));
         match memories.write(member).await {
             Err(error) if error.kind == ErrorKind::Full => {
                 let remembers = |ends: &mut Finishing| ends.completion.memory.is_some();

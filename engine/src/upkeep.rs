@@ -22,7 +22,7 @@ use crate::outbox::{self, Tries};
 use crate::settle::{BATCH, Plan};
 
 /// Settles the engine's own messages in batches, until every sender is gone.
-pub(crate) async fn settles_own(
+pub(crate) async fn settle_internal(
     member: &Member,
     mut from: mpsc::Receiver<InternalMessage>,
 ) -> Result<(), Fatal> {
@@ -38,7 +38,7 @@ pub(crate) async fn settles_own(
 /// Extends the leases that are about half a period old or older, until the task is cancelled. Most pages are
 /// settled before that. A lease lasts three periods and is extended in its first half, however it falls among
 /// the ticks: a worker, or Redis, may stall for the other half.
-pub(crate) async fn extends_leases(member: &Member) -> Result<(), Fatal> {
+pub(crate) async fn extend_leases(member: &Member) -> Result<(), Fatal> {
     let period = member.lease_period();
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -50,10 +50,10 @@ pub(crate) async fn extends_leases(member: &Member) -> Result<(), Fatal> {
 }
 
 /// Looks for lost records and sends their messages again, until the task is cancelled.
-pub(crate) async fn sweeps(member: &Member) -> Result<(), Fatal> {
+pub(crate) async fn sweep(member: &Member) -> Result<(), Fatal> {
     let mut resent = Resent::new(member.settings.recovery.lost_after);
     loop {
-        match sweep(member, &mut resent).await {
+        match sweep_once(member, &mut resent).await {
             Ok(rest) => {
                 member.health.works("sweeping");
                 sleep(rest).await;
@@ -97,7 +97,7 @@ impl From<Fatal> for Failed {
 /// 5. Publishes dead letters for records that could not be read.
 /// 6. Announces events of crawls and hosts; those of a crawl only once the history has it. An event that is
 ///    not announced yet is found again, and no crawl is forgotten before its end was announced.
-async fn sweep(member: &Member, resent: &mut Resent) -> Result<Duration, Failed> {
+async fn sweep_once(member: &Member, resent: &mut Resent) -> Result<Duration, Failed> {
     let Member { records, broker, worker, .. } = member;
     let found = records.sweep(worker).await?;
     if let Some(crawl) = found.evicted.first() {

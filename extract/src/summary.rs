@@ -42,7 +42,8 @@ impl Examined {
             if ready.extractor.needs_tree() { "a tree of each page" } else { "each page as a stream" }
         };
         lines.push(("reads", reads.to_owned()));
-        lines.extend(spider.sinks.iter().flatten().map(|sink| ("sends to", sends_to(sink))));
+        let sinks = spider.sinks.iter().flatten().map(sends_to);
+        lines.extend(sinks.map(|sink| ("sends to", sink.replace("{spider}", spider.name.as_str()))));
         lines.extend(spider.webhooks.iter().map(|webhook| {
             let events: Vec<&str> = webhook.events.iter().map(Pattern::as_str).collect();
             ("tells", format!("{} of {}", webhook.url, events.join(", ")))
@@ -64,7 +65,9 @@ impl Examined {
     /// Returns warnings about settings that are valid but probably not intended, one sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let spider = &self.reading.spider;
-        let finds_little = spider.schedule.is_some() && spider.recrawl().is_never();
+        // `dedup = "spider"` is meant; `recrawl = "never"` stands in the example.
+        let is_meant = spider.dedup == Some(DedupScope::Spider);
+        let finds_little = spider.schedule.is_some() && spider.recrawl().is_never() && !is_meant;
         let seen = "schedule: each of its crawls leaves out what earlier ones have seen, pages that it starts from among them: set `recrawl` \
                     (as \"changed\") or `dedup` (as \"crawl\"), unless its sources name new URLs each time";
         let done = "schedule: its first crawl alone does the `tasks` of [start], which later ones have seen: set `dedup` (as \"crawl\")";

@@ -47,17 +47,22 @@ impl Ended {
 
     /// Returns a failure whose detail is `what`, followed by the last line of standard error.
     pub(crate) fn failed(what: &str, end: &End, mut logs: Vec<LogLine>) -> Self {
-        let stderr = String::from_utf8_lossy(&end.stderr);
-        let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
-        let detail =
-            last.map_or_else(|| what.to_owned(), |last| format!("{what}: {}", printable(last.trim(), 400)));
-        logs.extend(stderr_entry(&stderr));
+        let detail = with_last_line(what, end);
+        logs.extend(stderr_entry(end));
         Self::Failed { failure: Failure::new(Class::Handler, detail), logs }
     }
 }
 
-/// Returns the end of standard error as a log entry, or `None` if it is empty.
-pub(crate) fn stderr_entry(stderr: &str) -> Option<LogLine> {
+/// Returns `what`, followed by the last line of standard error.
+pub(crate) fn with_last_line(what: &str, end: &End) -> String {
+    let stderr = String::from_utf8_lossy(&end.stderr);
+    let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
+    last.map_or_else(|| what.to_owned(), |last| format!("{what}: {}", printable(last.trim(), 400)))
+}
+
+/// Returns the end of standard error as a log entry, or `None` if it is empty or was shown already.
+pub(crate) fn stderr_entry(end: &End) -> Option<LogLine> {
+    let stderr = String::from_utf8_lossy(&end.stderr);
     let stderr = stderr.trim_end();
-    (!stderr.is_empty()).then(|| LogLine::new(LogLevel::Error, stderr))
+    (!stderr.is_empty() && !end.is_shown).then(|| LogLine::new(LogLevel::Error, stderr))
 }

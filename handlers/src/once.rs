@@ -91,7 +91,7 @@ async fn judge(output: Vec<u8>, end: End) -> Ended {
     match (found, &end.report) {
         (Ok(answer @ Answer { verdict: Verdict::Failed, .. }), _) => {
             let mut answer = answer;
-            answer.logs.extend(stderr_entry(&String::from_utf8_lossy(&end.stderr)));
+            answer.logs.extend(stderr_entry(&end));
             Ended::Answered(answer, None)
         }
         (Ok(answer), Some(Report::Exited(0))) => Ended::Answered(answer, None),

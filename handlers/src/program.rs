@@ -32,6 +32,8 @@ pub struct Program {
     pub supervisor: Supervisor,
     /// Access of its runs to a proxy, if there is one.
     pub proxy: Option<Arc<dyn ProxyAccess>>,
+    /// Whether its standard error is shown on this process's own, and not only in the log.
+    pub shows_stderr: bool,
 }
 
 /// An executable that supervises programs.

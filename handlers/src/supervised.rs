@@ -1,6 +1,6 @@
 //! One run of a program, with its supervisor.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -11,8 +11,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use tracing::debug;
 use trawl_common::handler::{Answer, Verdict};
+use trawl_common::names::SpiderName;
 use trawl_common::task::TaskView;
+use trawl_common::text::printable;
 
 use crate::exec::{GRACE, Order, Report};
 use crate::items_file::{Folder, ItemsFile};
@@ -28,6 +31,9 @@ const SLACK: Duration = Duration::from_secs(2);
 /// process may hold the pipes.
 pub(crate) const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// Maximum length of a line of standard error in the log, in bytes.
+const MAX_LINE: usize = 4096;
+
 /// A running program.
 pub(crate) struct Supervised {
     child: Child,
@@ -35,6 +41,7 @@ pub(crate) struct Supervised {
     folder: PathBuf,
     /// The open folder, which stays valid whatever the program does to its path.
     opened: Folder,
+    shows_stderr: bool,
     /// Completes with the end of standard error: after the supervisor's report, unless the supervisor is killed.
     stderr: Shared<BoxFuture<'static, Vec<u8>>>,
     /// Permits it to use the proxy.
@@ -48,6 +55,8 @@ pub(crate) struct End {
     pub(crate) report: Option<Report>,
     /// The last of what the program wrote to its standard error.
     pub(crate) stderr: Vec<u8>,
+    /// Whether all of that has been shown already.
+    pub(crate) is_shown: bool,
 }
 
 impl End {
@@ -111,8 +120,11 @@ impl Supervised {
             (Some(stdin), Some(stdout), Some(stderr)) => (stdin, stdout, stderr),
             _ => return Err(io::Error::other("the system gave no pipes")),
         };
-        let stderr = tokio::spawn(output::tail(stderr)).map(Result::unwrap_or_default).boxed().shared();
-        Ok((Self { child, token, folder, opened, stderr, _admission: admission }, stdin, stdout))
+        let (spider, report, shows_stderr) = (program.spider.clone(), token.clone(), program.shows_stderr);
+        let line = move |line: &[u8]| show(&spider, line, &report, shows_stderr);
+        let stderr = tokio::spawn(output::tail(stderr, line)).map(Result::unwrap_or_default).boxed().shared();
+        let _admission = admission;
+        Ok((Self { child, token, folder, opened, shows_stderr, stderr, _admission }, stdin, stdout))
     }
 
     /// The program's own folder, which is deleted with it.
@@ -141,7 +153,7 @@ impl Supervised {
             let _ = self.child.wait().await;
             self.clean_up().await;
         }
-        End { report, stderr }
+        End { report, stderr, is_shown: self.shows_stderr }
     }
 
     /// Waits until the supervisor has reported the program's end, or is gone. Cancelling the call loses nothing.
@@ -183,6 +195,21 @@ impl Drop for Supervised {
     /// The supervisor ends the program by itself.
     fn drop(&mut self) {
         self.ask_to_end();
+    }
+}
+
+/// Logs a line of a program's standard error, or shows it on this process's own. The supervisor's report, which begins
+/// with `token`, is not the program's.
+fn show(spider: &SpiderName, line: &[u8], token: &str, is_shown: bool) {
+    if line.is_empty() || line.starts_with(token.as_bytes()) {
+        return;
+    }
+    let line = printable(&String::from_utf8_lossy(line), MAX_LINE);
+    if is_shown {
+        // Nobody may be reading.
+        let _ = writeln!(io::stderr(), "{line}");
+    } else {
+        debug!(%spider, line, "the spider's program writes to its standard error");
     }
 }
 

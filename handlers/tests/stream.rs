@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use support::{failure, program, task};
+use tokio::time::timeout;
 use trawl_common::handler::stream::{PageHead, ResponseHead};
 use trawl_common::handler::{Answer, Verdict};
 use trawl_common::spider::{Handler, Mode};
@@ -187,6 +188,32 @@ async fn a_program_that_dies_at_once_is_a_failed_task_with_the_end_of_its_standa
     let (what, logs) = failure(ask(&stream, "x").await);
     assert!(what.contains("exited with status 1: ModuleNotFoundError: No module named"), "{what}");
     assert!(logs.contains("Traceback"), "{logs}");
+}
+
+/// Fails before it is given anything, until the file `mended` is there.
+const BROKEN: &str = "import os, sys\nif not os.path.exists('mended'):\n  WHY\n";
+
+#[tokio::test]
+async fn a_program_that_fails_before_it_is_given_anything_loses_nothing_and_says_why_until_it_is_mended() {
+    for (how, expected) in [
+        ("sys.exit(0)", "exited with status 0 and answered nothing: does it lack `run()`?"),
+        ("raise ValueError('no key')", "exited with status 1: ValueError: no key"),
+        ("print('hello'); sys.exit()", "wrote a line that is no answer: not JSON"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let script = BROKEN.replace("WHY", how) + PROGRAM;
+        let stream = stream_of(folder.path(), &script, |handler| handler);
+        let ended = timeout(Duration::from_secs(20), ask_all(&stream, 40)).await.unwrap();
+        for ended in ended {
+            assert!(matches!(&ended, Ended::NotRun(why) if why.contains(expected)), "{ended:?}");
+        }
+        std::fs::write(folder.path().join("mended"), "").unwrap();
+        while stream.trouble().is_some() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(answer(ask(&stream, "next").await).verdict, Verdict::Done);
+        assert_eq!(stream.trouble(), None);
+    }
 }
 
 #[tokio::test]

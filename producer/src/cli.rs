@@ -10,8 +10,9 @@ use serde::Serialize;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
 use trawl_cli::{
-    ArgumentFlags, CrawlArg, DedupFlags, EndFlags, Fail, Global, Outcome, Progress as ProgressLine, Signals,
-    SpiderArg, await_end, count, counted, metrics, print_json, trace,
+    ArgumentFlags, CrawlArg, DeadLetters, DedupFlags, EndFlags, Ended, Fail, Global, Outcome,
+    Progress as ProgressLine, Signals, SpiderArg, await_end, count, counted, items, metrics, print_json,
+    summary, trace,
 };
 use trawl_common::exit::Exit;
 use trawl_common::frontier::DedupScope;
@@ -219,10 +220,27 @@ impl Args {
             true => ended(&*ports.stats, crawl, signals, &line).await?,
             false => None,
         };
-        let exit = stats.as_ref().map_or_else(
-            || exit(&report, signals),
-            |stats| self.end.judge(global, stats, &spider.expect, !report.problems.is_empty()),
-        );
+        let dead_letters = DeadLetters::Fleet;
+        let exit = match &stats {
+            Some(stats) => {
+                global.say(format_args!("{}; {}", summary(stats), items(stats)));
+                let (expect, is_told) = (&spider.expect, !report.problems.is_empty());
+                self.end.judge(global, &Ended { stats, expect, is_told, dead_letters })
+            }
+            None => {
+                let Counters { new, invalid, failed_before, .. } = report.counters;
+                if new == 0 && failed_before > 0 {
+                    let (urls, spider) = (counted(failed_before, "URL"), &crawl.spider);
+                    anstream::eprintln!(
+                        "warning: nothing new: {urls} failed before; `trawl dlq replay --spider {spider}` sends what failed again"
+                    );
+                } else {
+                    dead_letters.say_failed_before(global, &crawl.spider, failed_before);
+                }
+                dead_letters.say_invalid(&crawl.id, invalid);
+                exit(&report, signals)
+            }
+        };
         if self.json {
             print_json(&Summary { crawl: Some(crawl), spider: &crawl.spider, report: &report, stats });
         }
@@ -357,8 +375,10 @@ async fn ended(
 fn exit(report: &Report, signals: &Signals) -> Exit {
     match signals.exit() {
         Some(signal) => signal,
-        None if report.problems.is_empty() => Exit::Ok,
-        None => Exit::Failed,
+        None if !report.problems.is_empty() => Exit::Failed,
+        // Some of many entries may be wrong; none that is right is a mistake.
+        None if report.counters.found == 0 && report.counters.invalid > 0 => Exit::FailedUrls,
+        None => Exit::Ok,
     }
 }
 

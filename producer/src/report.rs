@@ -23,6 +23,7 @@ pub struct Progress {
     new: AtomicU64,
     unchanged: AtomicU64,
     fresh: AtomicU64,
+    failed_before: AtomicU64,
     invalid: AtomicU64,
     outside: AtomicU64,
     /// The number of pending URLs while the run waits; otherwise zero.
@@ -65,6 +66,10 @@ impl Progress {
     pub(crate) fn overloads(&self, politeness: &Politeness) -> Vec<String> {
         let workload = self.workload.lock().unwrap_or_else(PoisonError::into_inner);
         workload.overloads(politeness).iter().map(ToString::to_string).collect()
+    }
+
+    pub(crate) fn failed_before(&self, count: usize) {
+        self.failed_before.fetch_add(count as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn invalid(&self, count: usize) {
@@ -115,6 +120,7 @@ impl Progress {
             unchanged,
             fresh,
             seen: found.saturating_sub(new + unchanged + fresh),
+            failed_before: read(&self.failed_before),
             invalid: read(&self.invalid),
             outside: read(&self.outside),
         }
@@ -152,6 +158,8 @@ pub struct Counters {
     pub fresh: u64,
     /// Of these, seen before.
     pub seen: u64,
+    /// Of those seen, failed for good in an earlier crawl of the spider.
+    pub failed_before: u64,
     /// Entries that are not URLs; each is a dead letter.
     pub invalid: u64,
     /// URLs outside the spider's domains; they are skipped.
@@ -177,10 +185,11 @@ pub struct Report {
 impl Report {
     /// Returns the counters for the stats of the crawl.
     pub(crate) fn sources_read(&self) -> SourcesRead {
-        let Counters { seen, unchanged, fresh, outside, .. } = self.counters;
+        let Counters { seen, failed_before, unchanged, fresh, outside, .. } = self.counters;
         SourcesRead {
             incomplete: !self.problems.is_empty(),
-            seen,
+            seen: seen.saturating_sub(failed_before),
+            failed_before,
             unchanged,
             fresh,
             outside,

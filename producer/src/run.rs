@@ -5,11 +5,12 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
+use trawl_common::explain;
 use trawl_common::frontier::DedupScope;
 use trawl_common::health::Health;
 use trawl_common::host_schedules::HostSchedules;
 use trawl_common::mistake::Mistake;
-use trawl_common::names::CrawlRef;
+use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::politeness::addresses::AddressRate;
 use trawl_common::politeness::ceiling::Ceiling;
 use trawl_common::ports::{self, Hosts, Opening, Ports, SourcesRead, Terms};
@@ -161,6 +162,11 @@ async fn read_all(
         return Err(error.into());
     }
     let report = report(discovered, &progress, &politeness, stop).await;
+    let reader = WorkerId::of_this_machine();
+    if let Err(error) = explain::write_unread(&*ports.logs, &reader, crawl, &report.problems).await {
+        // Nothing else depends on the log.
+        warn!(crawl = %crawl.id, %error, "the log does not have which sources were not read");
+    }
     if report.stopped {
         session.abandon().await?;
     } else {

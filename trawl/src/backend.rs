@@ -9,17 +9,21 @@ use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
 use trawl_backends::rabbitmq::ItemStream;
 use trawl_backends::redis::{self, Link, RedisLogs, RedisPages, RedisRecords};
-use trawl_cli::{CrawlArg, Fail, Global};
+use trawl_cli::{CrawlArg, DeadLetters, Fail, Global};
 use trawl_common::cancel::cancel_crawl;
 use trawl_common::explain::Explainer;
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::jobs::{Job, JobStatus, Problem};
-use trawl_common::names::{CrawlId, CrawlRef};
+use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::{
     Control, Engine, Error, ErrorKind, HostControl, Hosts, Items, Jobs, Logs, Pages, Schedules, SpiderStore,
     Stats,
 };
 use trawl_common::settings::Settings;
+use trawl_common::spider::Expect;
+use trawl_common::spider::folder::Folder;
+
+use crate::state::as_argument;
 
 /// The option that selects the backend.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -220,6 +224,20 @@ impl Backend {
     /// Cancels a crawl, and its job if it has one. Returns whether the crawl had not begun.
     pub(crate) async fn cancel(&self, crawl: &CrawlRef) -> Result<bool, Fail> {
         Ok(cancel_crawl(crawl, &*self.jobs, &*self.control, &*self.stats).await?)
+    }
+
+    /// Returns what a spider expects of its crawls, if this machine has its file and can use it.
+    pub(crate) fn expect_of(&self, spider: &SpiderName) -> Expect {
+        let folder = Folder::new(&self.settings);
+        let text = folder.text(spider).ok().flatten();
+        let loaded =
+            text.and_then(|text| folder.spider_elsewhere(spider, Some(&text), &self.settings.items).ok());
+        loaded.map(|spider| spider.expect).unwrap_or_default()
+    }
+
+    /// Returns where `trawl dlq` finds dead letters.
+    pub(crate) fn dead_letters(&self) -> DeadLetters {
+        self.place.state.as_deref().map_or(DeadLetters::Fleet, |file| DeadLetters::File(as_argument(file)))
     }
 
     fn missing(&self, id: &CrawlId) -> Fail {

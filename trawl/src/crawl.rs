@@ -11,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
 use trawl_cli::{
-    ArgumentFlags, DedupFlags, EndFlags, Fail, Global, Outcome, Progress as ProgressLine, Signals, SpiderArg,
-    count, counted, print_json, trace,
+    ArgumentFlags, DeadLetters, DedupFlags, EndFlags, Ended, Fail, Global, Outcome, Progress as ProgressLine,
+    Signals, SpiderArg, Waits, count, counted, items, print_json, progress, summary, trace,
 };
 use trawl_common::exit::Exit;
 use trawl_common::explain;
-use trawl_common::frontier::crawl::{Counts, CrawlStats};
+use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::politeness::rate::Rate;
 use trawl_common::ports::{Ports, SinkFactory};
@@ -132,6 +132,9 @@ impl Args {
         let arguments = self.arguments.arguments()?;
         let folder = named.folder(&settings, arguments.clone())?.with_overrides(self.overrides());
         let (spider, _) = spider::load(&named, &folder, &settings, self.no_file)?;
+        if !settings.webhooks.is_empty() || !spider.webhooks.is_empty() {
+            global.say("`trawl crawl` posts nothing to [[webhooks]]: only the workers of a fleet do");
+        }
         let start = Start::new(&spider, &self.sources);
         let _traces = trace::start(&settings.tracing, "trawl-crawl")?;
         let signals = Signals::listen().map_err(Fail::run)?;
@@ -166,8 +169,14 @@ impl Args {
                 source.display()
             )));
         }
-        let parts: Vec<String> = outs.iter().map(ToString::to_string).collect();
-        let sinks = Sinks::new(WorkerId::of_this_machine(), default);
+        let worker = WorkerId::of_this_machine();
+        let expanded = |sink: &SinkSettings| {
+            sink.to_string()
+                .replace("{spider}", job.spider.name.as_str())
+                .replace("{worker}", worker.as_str())
+        };
+        let parts: Vec<String> = outs.iter().map(expanded).collect();
+        let sinks = Sinks::new(worker.clone(), default);
         // A sink that cannot be opened is reported before anything is requested.
         drop(sinks.open(&job.spider).map_err(Fail::usage)?);
         let ports = store.ports(Arc::new(sinks));
@@ -185,7 +194,12 @@ impl Args {
         let expect = job.spider.expect.clone();
         let (stats, report) = run.to_the_end(job).await?;
         self.summarise(global, &stats, &report, &parts.join(", "), run.signals.exit());
-        let exit = self.end.judge(global, &stats, &expect, !report.problems.is_empty());
+        let dead_letters = match self.is_passing {
+            true => DeadLetters::Gone,
+            false => DeadLetters::File(state::as_argument(&self.state)),
+        };
+        let is_told = !report.problems.is_empty();
+        let exit = self.end.judge(global, &Ended { stats: &stats, expect: &expect, is_told, dead_letters });
         let states = store.host_control().hosts().await?;
         let hosts = run.ports.stats.hosts(&run.crawl, HOSTS).await?;
         for left_alone in explain::not_asked(&states, hosts.iter(), &politeness, UnixMs::now()) {
@@ -247,30 +261,21 @@ impl Args {
         for empty in &report.empty {
             anstream::eprintln!("warning: {empty}: no URL in it");
         }
-        let counts = &stats.counts;
         let invalid = report.counters.invalid;
         let outside = match report.counters.outside {
             0 => String::new(),
             number => format!(", {} outside allowed_domains", count(number)),
         };
         global.say(format_args!(
-            "{} in {:.1} s ({:.0}/s), {} failed, {} skipped, {} expired, {} invalid{outside}; {} -> {out}",
-            counted(counts.done, "page"),
-            stats.seconds,
-            stats::pages_per_second(stats),
-            count(counts.failed),
-            count(counts.skipped),
-            count(counts.expired),
+            "{}, {} invalid{outside}; {} -> {out}",
+            summary(stats),
             count(invalid),
-            stats::items(stats),
+            items(stats),
         ));
         say_what_was_left(global, &report.counters);
 
         if let Some(left_out) = stats::left_out(stats) {
             global.say(format_args!("links left out: {left_out} (docs/spiders.md, \"Where it goes\")"));
-        }
-        if !self.is_passing {
-            self.say_what_failed(counts);
         }
         if signal.is_some() {
             let left = counted(stats.pending, "URL");
@@ -278,20 +283,6 @@ impl Args {
                 "stopped with {left} left: the same command goes on from {}",
                 self.state.display()
             );
-        }
-    }
-
-    /// Reports URLs that failed, with the command that lists them.
-    fn say_what_failed(&self, counts: &Counts) {
-        let parts = [(counts.failed, "failed"), (counts.expired, "expired")];
-        let parts: Vec<String> = parts
-            .into_iter()
-            .filter(|(number, _)| *number > 0)
-            .map(|(number, how)| format!("{} {how}", count(number)))
-            .collect();
-        if !parts.is_empty() {
-            let state = state::as_argument(&self.state);
-            anstream::eprintln!("{}: `trawl dlq list --state {state}`", parts.join(", "));
         }
     }
 }
@@ -394,7 +385,8 @@ impl Run {
     }
 
     /// Draws the progress until the sources are read and the crawl is over, or until a signal arrives.
-    async fn draw(&self, progress: &Progress, produced: &CancellationToken) -> Result<(), Fail> {
+    async fn draw(&self, reading: &Progress, produced: &CancellationToken) -> Result<(), Fail> {
+        let mut waits = Waits::default();
         loop {
             if produced.is_cancelled() {
                 if self.signals.stop().is_cancelled() {
@@ -403,15 +395,18 @@ impl Run {
                 // There are none while the disk is full; the writer reports that.
                 match self.ports.stats.crawl_stats(&self.crawl.id).await {
                     Ok(Some(stats)) if is_done(&stats) => return Ok(()),
-                    Ok(Some(stats)) => self.progress.show(progress_line(&stats) + &self.waits().await),
+                    Ok(Some(stats)) => {
+                        let waits = waits.of(&stats, explain::delays(&*self.ports.stats, &stats)).await;
+                        self.progress.show(progress(&stats) + waits);
+                    }
                     Err(error) if error.is_temporary() => {}
                     Ok(None) => return Err(self.gone()),
                     Err(error) => return Err(error.into()),
                 }
             } else {
-                let now = progress.snapshot();
-                let backlog = progress.backlog().map(|_| "waiting for URLs to be fetched".to_owned());
-                let waits = backlog.or_else(|| progress.awaited_host());
+                let now = reading.snapshot();
+                let backlog = reading.backlog().map(|_| "waiting for URLs to be fetched".to_owned());
+                let waits = backlog.or_else(|| reading.awaited_host());
                 let waits = waits.map_or_else(String::new, |waits| format!(", {waits}"));
                 self.progress.show(format!(
                     "reading: {}, {}, {} new{waits}",
@@ -428,13 +423,6 @@ impl Run {
         }
     }
 
-    /// Returns the reasons why the crawl is waiting, once no URL has ended for a while.
-    async fn waits(&self) -> String {
-        let workers = self.ports.stats.workers().await.unwrap_or_default();
-        let waiting = workers.iter().find(|worker| !worker.is_well());
-        waiting.map_or_else(String::new, |worker| format!("; waits: {}", worker.health))
-    }
-
     async fn crawl_stats(&self) -> Result<CrawlStats, Fail> {
         let stats = self.ports.stats.crawl_stats(&self.crawl.id).await?;
         stats.ok_or_else(|| self.gone())
@@ -448,17 +436,4 @@ impl Run {
 /// Whether nothing is left to do. URLs requested by other crawls are in a crawl that never ends.
 fn is_done(stats: &CrawlStats) -> bool {
     stats.status.is_over() || (stats.pending == 0 && stats.crawl_ref().is_adhoc())
-}
-
-fn progress_line(stats: &CrawlStats) -> String {
-    let counts = &stats.counts;
-    let rate = stats::pages_per_second(stats);
-    format!(
-        "{} of {}, {} failed, {:.0}/s, {:.0} s to go",
-        count(counts.done),
-        counted(counts.admitted, "page"),
-        count(counts.failed),
-        rate,
-        stats.pending as f64 / rate.max(0.001),
-    )
 }

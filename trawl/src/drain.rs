@@ -93,6 +93,8 @@ mod tests {
             lacks,
             running: Default::default(),
             programs: Default::default(),
+            outdated: Default::default(),
+            behind: Default::default(),
         }
     }
 

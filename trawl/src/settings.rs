@@ -4,7 +4,8 @@ use anstream::println;
 use serde_json::json;
 use trawl_cli::{Fail, Global, Outcome, mistakes, print_json};
 use trawl_common::exit::Exit;
-use trawl_common::settings::Settings;
+use trawl_common::settings::{Settings, Webhook};
+use trawl_common::spider::folder::environment;
 
 /// The warning for a user agent without a product name.
 pub(crate) const NAMELESS: &str =
@@ -57,5 +58,12 @@ impl Args {
 fn warn(settings: &Settings) {
     if settings.politeness.robots && settings.fetch.robots_name().is_none() {
         anstream::eprintln!("warning: {NAMELESS}: set `fetch.robots_name`");
+    }
+    for Webhook { url, secret, .. } in &settings.webhooks {
+        if let Err(error) = secret.reveal(environment) {
+            anstream::eprintln!(
+                "warning: webhooks: {url}: secret: {error}: no worker starts here without it"
+            );
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anstream::println;
 use anstyle::{AnsiColor, Style};
 use bytesize::ByteSize;
-use trawl_cli::{count, counted};
+use trawl_cli::{count, items, pages_per_second, time_left};
 use trawl_common::explain;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats, HostStats};
 use trawl_common::names::SpiderName;
@@ -60,20 +60,12 @@ pub(crate) fn print_row(stats: &CrawlStats) {
 pub(crate) fn print_pace(stats: &CrawlStats, pages_per_second: f64) {
     let bytes = size(stats.bytes);
     let took = humantime::format_duration(Duration::from_secs(stats.seconds as u64));
-    let rest = match remaining(stats, pages_per_second) {
+    let rest = match time_left(stats, pages_per_second) {
         Some(rest) => format!(", about {} to go", humantime::format_duration(rest)),
         None => String::new(),
     };
     let items = items(stats);
     println!("\n{bytes} in {took}, {pages_per_second:.1} pages/s{rest}; {items}; dedup = {}", stats.dedup);
-}
-
-/// Describes the items of a crawl: `12 items (offer 3, product 9)`.
-pub(crate) fn items(stats: &CrawlStats) -> String {
-    let kinds = stats.item_kinds.iter().filter(|(kind, _)| !kind.is_empty());
-    let kinds: Vec<String> = kinds.map(|(kind, number)| format!("{kind} {}", count(*number))).collect();
-    let all = counted(stats.items, "item");
-    if kinds.is_empty() { all } else { format!("{all} ({})", kinds.join(", ")) }
 }
 
 /// Prints why URLs of a crawl ended, and the fields that pages lack.
@@ -88,6 +80,9 @@ pub(crate) fn print_reasons(stats: &CrawlStats) {
             "dropped" if why == "invalid" => (Style::new(), "no URLs: trawl dlq list --reason invalid"),
             "dropped" if why == "repeat" => (Style::new(), "asked for again within adhoc.again"),
             "dropped" if why == "seen" => (Style::new(), "named by sources, and seen before"),
+            "dropped" if why == "failed_before" => {
+                (coloured(AnsiColor::Yellow), "seen before, and failed: trawl dlq replay")
+            }
             "dropped" if why == "outside" => (Style::new(), "outside allowed_domains"),
             "failed" => (coloured(AnsiColor::Red), ""),
             "done" if why == "without_items" => (Style::new(), "pages that gave no item"),
@@ -178,17 +173,6 @@ fn print_programs(workers: &[WorkerState]) {
 /// Formats the duration of requests for a table.
 fn milliseconds(ms: Option<u64>) -> String {
     ms.map_or("-".to_owned(), |ms| format!("{ms} ms"))
-}
-
-/// Returns the number of ended URLs per second over the whole crawl.
-pub(crate) fn pages_per_second(stats: &CrawlStats) -> f64 {
-    stats.counts.handled() as f64 / stats.seconds.max(0.001)
-}
-
-/// Estimates the remaining time at this pace; `None` if nothing is left, or nothing ends.
-fn remaining(stats: &CrawlStats, pages_per_second: f64) -> Option<Duration> {
-    let seconds = stats.pending as f64 / pages_per_second;
-    (stats.pending > 0 && seconds.is_finite()).then(|| Duration::from_secs(seconds as u64))
 }
 
 fn size(bytes: u64) -> String {

@@ -20,6 +20,9 @@ use crate::stats;
 /// Maximum number of queued jobs shown among the crawls.
 const PENDING: usize = 100;
 
+/// Maximum number of sources that are named as they were not read.
+const UNREAD: usize = 5;
+
 /// Maximum number of crawls of which it is shown what is amiss.
 const TROUBLED: usize = 10;
 
@@ -109,6 +112,10 @@ impl Args {
                 stats::print_hosts(&hosts);
             }
             explain::notes(&stats).iter().for_each(|note| anstream::println!("note: {note}"));
+            if stats.incomplete {
+                let unread = explain::unread(&*backend.logs, id, UNREAD).await?;
+                unread.iter().for_each(|source| anstream::println!("note: {source}"));
+            }
             waits.iter().for_each(|waits| anstream::println!("waits: {waits}"));
         }
         Ok(vec![stats])
@@ -194,6 +201,6 @@ fn pace(stats: &CrawlStats, before: Option<&(Vec<CrawlStats>, Instant)>) -> f64 
             let before = shown.first().map_or(0, |stats| stats.counts.handled());
             stats.counts.handled().saturating_sub(before) as f64 / since.elapsed().as_secs_f64().max(0.001)
         }
-        _ => stats::pages_per_second(stats),
+        _ => trawl_cli::pages_per_second(stats),
     }
 }

@@ -5,7 +5,10 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep, timeout};
-use trawl_cli::{CrawlArg, EndFlags, Fail, Global, Outcome, Progress, await_end, counted, print_json};
+use trawl_cli::{
+    CrawlArg, EndFlags, Ended, Fail, Global, Outcome, Progress, await_end, counted, items, print_json,
+    summary,
+};
 use trawl_common::duration;
 use trawl_common::exit::Exit;
 use trawl_common::frontier::crawl::CrawlStats;
@@ -109,8 +112,14 @@ impl Args {
         if self.json {
             print_json(&ended);
         }
-        let exit = self.end.judge(&backend.global, &ended, &Expect::default(), false);
-        match ended_job(backend, &crawl).await?.as_ref().and_then(Job::problem) {
+        backend.say(format_args!("crawl {crawl}: {}; {}", summary(&ended), items(&ended)));
+        let job = ended_job(backend, &crawl).await?;
+        // A job has among its problems what its spider expected.
+        let expect = if job.is_some() { Expect::default() } else { backend.expect_of(&ended.spider) };
+        let dead_letters = backend.dead_letters();
+        let ended = Ended { stats: &ended, expect: &expect, is_told: false, dead_letters };
+        let exit = self.end.judge(&backend.global, &ended);
+        match job.as_ref().and_then(Job::problem) {
             Some(problem) => {
                 if !self.json {
                     anstream::eprintln!("problem: {problem}");

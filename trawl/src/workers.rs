@@ -2,6 +2,7 @@
 
 use trawl_cli::{Fail, Global, Outcome, print_json};
 use trawl_common::exit::Exit;
+use trawl_common::explain;
 
 use crate::backend::{Backend, Where};
 use crate::stats;
@@ -30,7 +31,10 @@ impl Args {
         match self.json {
             true => workers.iter().for_each(print_json),
             false if workers.is_empty() => backend.say("no worker lives: start one with `worker`"),
-            false => stats::print_workers(&workers),
+            false => {
+                stats::print_workers(&workers);
+                explain::outdated(&workers).iter().for_each(|outdated| anstream::println!("\n{outdated}"));
+            }
         }
         Ok(Exit::Ok)
     }

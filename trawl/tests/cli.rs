@@ -189,6 +189,20 @@ async fn dead_letters_that_are_sent_again_or_purged_are_counted_as_json() {
 }
 
 #[tokio::test]
+async fn a_webhook_is_named_where_it_is_posted_nothing_or_cannot_be() {
+    let (site, folder) = (Site::serve(1).await, tempfile::tempdir().unwrap());
+    let webhook = "[[webhooks]]\nurl = 'http://127.0.0.1:9/hook'\nsecret = { env = 'NOBODY_SETS_THIS' }\n";
+    fs::write(folder.path().join("trawl.toml"), webhook).unwrap();
+    let output = run(folder.path(), &["config", "check"]).await;
+    let printed = stderr(&output);
+    assert!(output.status.success() && printed.lines().count() == 1, "{printed}");
+    assert!(printed.contains("warning: webhooks: http://127.0.0.1:9/hook: secret: there is no"), "{printed}");
+    let output = crawl(folder.path(), &site.page(7), &[]).output().await.unwrap();
+    let printed = stderr(&output);
+    assert_eq!(printed.matches("posts nothing to [[webhooks]]").count(), 1, "{printed}");
+}
+
+#[tokio::test]
 async fn the_demo_spiders_and_settings_are_reported_as_json() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(object(&run(folder.path(), &["demo", "--json"]).await)["done"], 199);

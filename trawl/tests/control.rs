@@ -113,7 +113,7 @@ async fn dead_letters_can_be_looked_at_sent_again_and_purged() {
     assert_eq!(dead_letters.len(), 3);
     assert_eq!((&dead_letters[0]["reason"], &dead_letters[0]["status"]), (&"final".into(), &404.into()));
     let grouped = output_of(&fleet, &["dlq", "list", "--group"]).await;
-    assert_eq!(grouped.split_whitespace().collect::<Vec<_>>(), ["3", "final", "127.0.0.1"]);
+    assert_eq!(grouped.split_whitespace().collect::<Vec<_>>(), ["3", "final", "http", "404", "127.0.0.1"]);
     assert!(output_of(&fleet, &["dlq", "show", &site.page(2)]).await.contains("404 Not Found"));
     for (words, found) in
         [(&["--reason", "expired"], 0), (&["--host", "127.0.0.1"], 3), (&["--limit", "2"], 2)]

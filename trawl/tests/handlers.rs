@@ -3,10 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
+use axum::Router;
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::TcpListener;
 use tokio::process::Command;
 use trawl_testkit::site::Site;
 
@@ -108,7 +112,69 @@ async fn a_spider_with_a_program_is_checked_and_tried() {
     assert_eq!(code, Some(0), "{stderr}");
     let tried: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(tried["items"][0]["fields"]["title"], "Shop");
-    assert_eq!(tried["links"], serde_json::json!([{ "url": "http://shop.example/b", "followed": true }]));
+    assert_eq!(tried["links"], serde_json::json!([{ "url": "http://shop.example/b", "followed": true, "request": null }]));
+}
+
+const NO_RUN: &str = "from trawl_handler import handler\n@handler\ndef parse(page):\n  yield {}\n";
+
+/// Writes the spider `shop` with this program.
+fn shop(folder: &Path, program: &str) {
+    spider(folder, "shop", PAGES, &["python/trawl_handler.py"]);
+    fs::write(folder.join("spiders/shop/pages.py"), program).unwrap();
+}
+
+#[tokio::test]
+async fn a_program_that_ends_at_once_says_so_and_loses_no_page() {
+    let (site, folder) = (Site::serve(40).await, tempfile::tempdir().unwrap());
+    shop(folder.path(), NO_RUN);
+    let source = format!("{}/sitemap.xml", site.origin);
+    let words = [&["crawl", &source, "--spider", "shop"][..], &CRAWL].concat();
+    let mut crawl =
+        trawl(folder.path(), &words).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(crawl.stderr.take().unwrap()).lines();
+    let mut said = String::new();
+    while !said
+        .contains("its program fails before it is given anything: exited with status 0 and answered nothing")
+    {
+        said = lines.next_line().await.unwrap().expect("it says why nothing ends");
+    }
+    fs::write(
+        folder.path().join("spiders/shop/pages.py"),
+        format!("{NO_RUN}from trawl_handler import run\nrun()\n"),
+    )
+    .unwrap();
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    let output = crawl.wait_with_output().await.unwrap();
+    let stats: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&stats["done"], &stats["failed"]), (&40.into(), &0.into()), "{stats}");
+}
+
+#[tokio::test]
+async fn try_shows_what_a_program_prints_and_why_it_gives_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("page.html"), "<title>Shop</title>").unwrap();
+    let words = ["spider", "try", "shop", "page.html"];
+    shop(folder.path(), NO_RUN);
+    let (code, _, stderr) = output(folder.path(), &words).await;
+    assert!(code == Some(1) && stderr.contains("answered nothing: does it lack `run()`?"), "{stderr}");
+    let prints = "from trawl_handler import handler, run\n@handler\ndef parse(page):\n  print('price', 7)\n  yield {}\nrun()\n";
+    shop(folder.path(), prints);
+    let (code, stdout, stderr) = output(folder.path(), &words).await;
+    assert_eq!((code, stderr.as_str()), (Some(0), "price 7\n"), "{stdout}");
+}
+
+#[tokio::test]
+async fn try_gives_a_program_no_page_that_a_crawl_would_skip() {
+    let folder = tempfile::tempdir().unwrap();
+    shop(folder.path(), &format!("{NO_RUN}from trawl_handler import run\nrun()\n"));
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let url = format!("http://{}/price.pdf", listener.local_addr().unwrap());
+    let pdf = async || ([("content-type", "application/pdf")], "%PDF-1.7");
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(pdf)).await });
+    let (code, stdout, stderr) =
+        output(folder.path(), &["spider", "try", "shop", &url, "--allow-private"]).await;
+    assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
+    assert!(stderr.contains("application/pdf is skipped") && stderr.contains("any_status"), "{stderr}");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 use support::{Fleet, LIMIT, ends_well};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
@@ -160,4 +160,83 @@ async fn a_crawl_that_yields_less_than_its_spider_expects_says_so_and_its_job_ha
     let (_, problem) = run(fleet.command(&["wait", &job]), 1).await;
     assert!(problem.contains(&format!("problem: {missing}")), "{problem}");
     ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn whoever_waits_is_told_what_failed_and_what_was_no_url_and_the_commands_that_list_them() {
+    const FAILING: usize = 24;
+    let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
+    let list: String = (1..=FAILING).map(|number| site.page(number) + "\n").collect();
+    fs::write(fleet.folder.path().join("list.txt"), list + "/relative\n").unwrap();
+    let worker = fleet.worker(&[]);
+    let mut producer = fleet.producer("list.txt");
+    producer.arg("-q");
+    let crawl = &fleet.name;
+    for told in [run(producer, 3).await, run(fleet.command(&["wait", crawl, "-q"]), 3).await] {
+        for line in [
+            &*format!("warning: most of crawl {crawl} fails: {FAILING} of {FAILING} URLs (http)"),
+            &format!("{FAILING} failed: `trawl dlq list --crawl {crawl}`\n"),
+            &format!("1 invalid: `trawl dlq list --crawl {crawl} --reason invalid`\n"),
+        ] {
+            assert!(told.1.contains(line), "{line}: {}", told.1);
+        }
+    }
+    let spider = format!("--spider={crawl}");
+    let (_, again) = run(fleet.command(&["producer", "list.txt", &spider, "-q"]), 0).await;
+    let replay =
+        format!("{FAILING} URLs failed before; `trawl dlq replay --spider {crawl}` sends what failed again");
+    assert!(again.contains(&replay), "{again}");
+    let (_, summary) = run(fleet.command(&["wait", crawl]), 3).await;
+    assert!(summary.contains(&format!("crawl {crawl}: 0 pages in ")), "{summary}");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_crawl_that_yields_less_than_expected_ends_with_6_though_urls_of_it_failed() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
+    let urls = [site.page(0), site.page(1)];
+    let file = format!("[start]\nurls = {urls:?}\n[expect]\ndone = 2\n");
+    fs::write(fleet.folder.path().join("spiders/shop.toml"), file).unwrap();
+    let worker = fleet.worker(&[]);
+    let unmet = "warning: [expect] done: 1, and 2 were expected";
+    let (crawl, told) = run(fleet.command(&["producer", "--spider=shop", "--wait"]), 6).await;
+    assert!(told.contains(unmet) && told.contains("1 failed: "), "{told}");
+    let (_, told) = run(fleet.command(&["wait", &crawl]), 6).await;
+    assert!(told.contains(unmet), "{told}");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_producer_that_waits_names_the_sink_that_is_away() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
+    // Nothing listens there.
+    let file = "[[sinks]]\nkind = 'postgres'\nurl = 'postgres://trawl@127.0.0.1:1/items'\n";
+    fs::write(fleet.folder.path().join(format!("spiders/{}.toml", fleet.name)), file).unwrap();
+    let worker = fleet.worker(&[]);
+    let mut waiting = fleet.producer(&site.page(0).replace("page/0", "sitemap.xml"));
+    let mut waiting = waiting.stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(waiting.stderr.take().unwrap()).lines();
+    let named = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if line.contains("0 of 1 URL ended; waits: the worker ") && line.contains("postgres") {
+                return;
+            }
+        }
+        panic!("the producer ended");
+    };
+    timeout(LIMIT, named).await.expect("the line of progress names it");
+    waiting.kill().await.unwrap();
+    run(fleet.command(&["cancel", &fleet.name]), 0).await;
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn the_source_that_could_not_be_read_is_named_where_the_crawl_is_looked_at_later() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
+    let missing = format!("{}/missing.xml", site.origin);
+    let crawl = format!("--crawl={}", fleet.name);
+    run(fleet.command(&["producer", &missing, &crawl, "-q"]), 1).await;
+    let (shown, _) = run(fleet.command(&["status", &fleet.name]), 0).await;
+    let named = format!("note: source not read to its end: {missing}: cannot be fetched: http: 404");
+    assert!(shown.contains(&named), "{shown}");
 }

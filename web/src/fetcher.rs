@@ -302,7 +302,7 @@ impl Fetcher {
 
     /// Sends a request on the fetcher's threads, where its connection is read to the end of the response.
     async fn send(&self, url: Url, sent: Sent) -> Result<reqwest::Response, Failure> {
-        let Sent { method, mut fields, body } = sent;
+        let Sent { method, mut fields, body, .. } = sent;
         if open_files::is_scarce() {
             fields.insert(CONNECTION, HeaderValue::from_static("close"));
         }

@@ -23,6 +23,9 @@ pub enum NoPage {
     /// A redirect leads out of the spider's domains.
     #[error("redirected to {0}, which is not within the spider's domains")]
     OutOfScope(CanonicalUrl),
+    /// The response has this content type, which is no text.
+    #[error("{0} is skipped: only a request with `any_status` gives the program of a spider what is no text")]
+    Unread(String),
 }
 
 /// Returns the ban if the response is one by a spider's rules. A response that asks for a back-off anyway is not a ban.
@@ -67,7 +70,7 @@ impl Fetcher {
         .await
     }
 
-    /// Like [`fetch`](Self::fetch), but applies the rules of a spider.
+    /// Like [`fetch`](Self::fetch), but applies the rules of a spider, and has no page without a body.
     ///
     /// # Errors
     /// Returns the reason why the spider has no page.
@@ -80,6 +83,7 @@ impl Fetcher {
         self.page(url, |answer, trail| match (ban(bans, answer), answer) {
             (Some(ban), _) => Err(ban.into()),
             (None, Ok(Answer::Redirect(to))) => trail.follow(to.clone(), scope),
+            (None, Ok(Answer::Unread { content_type, .. })) => Err(NoPage::Unread(content_type.clone())),
             (None, _) => Ok(()),
         })
         .await

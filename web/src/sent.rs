@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use reqwest::Method;
-use reqwest::header::{COOKIE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue};
 use trawl_common::frontier::Request;
 use trawl_common::frontier::message::Hop;
 use trawl_common::request::{self, Pairs};
@@ -15,12 +15,14 @@ pub(super) struct Sent {
     /// The fields sent in addition to those of every request.
     pub(super) fields: HeaderMap,
     pub(super) body: Bytes,
+    /// The type of the body if no field names one.
+    guessed_type: Option<&'static str>,
 }
 
 impl Sent {
     /// A GET with these fields.
     pub(super) fn get(fields: HeaderMap) -> Self {
-        Self { method: Method::GET, fields, body: Bytes::new() }
+        Self { method: Method::GET, fields, body: Bytes::new(), guessed_type: None }
     }
 
     /// Returns what a request sends to its URL, or to the URL that redirects have led to. Another origin gets neither
@@ -42,12 +44,17 @@ impl Sent {
         }
         match as_get {
             true => Self::get(fields),
-            false => Self { method: method(new.method), fields, body: new.body.bytes().clone() },
+            false => Self {
+                method: method(new.method),
+                fields,
+                body: new.body.bytes().clone(),
+                guessed_type: new.body.guessed_type(),
+            },
         }
     }
 
-    /// Adds the spider's own fields. A field of the request replaces a spider's field of the same name; cookies are
-    /// sent together.
+    /// Adds the spider's own fields, and the type of a body for which no field names one. A field of the request replaces a
+    /// spider's field of the same name; cookies are sent together.
     pub(super) fn beside(self, mut own: HeaderMap) -> Self {
         let cookies = match (self.fields.get(COOKIE), own.get(COOKIE)) {
             (Some(first), Some(rest)) => joined(first, rest),
@@ -56,6 +63,9 @@ impl Sent {
         own.extend(self.fields);
         if let Some(cookies) = cookies {
             own.insert(COOKIE, cookies);
+        }
+        if let (false, Some(kind)) = (own.contains_key(CONTENT_TYPE), self.guessed_type) {
+            own.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         }
         Self { fields: own, ..self }
     }
@@ -147,6 +157,17 @@ mod tests {
                 "{url}"
             );
         }
+    }
+
+    #[test]
+    fn a_form_is_sent_as_one_unless_a_field_names_another_type() {
+        let json = r#"{"url": "", "method": "POST", "body": "q=hat"}"#;
+        let new = NewRequest::from_json(json).unwrap();
+        let form = Request::new("http://a.example/".parse().unwrap(), new).unwrap();
+        let beside = |own: HeaderMap| shown(&Sent::new(&form, None).beside(own)).1;
+        assert_eq!(beside(HeaderMap::new()), ["content-type: application/x-www-form-urlencoded"]);
+        let own = (CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+        assert_eq!(beside(HeaderMap::from_iter([own])), ["content-type: text/plain"]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use trawl_common::names::{ProjectName, SpiderName};
 use trawl_common::ports::Deployed;
-use trawl_common::spider;
+use trawl_common::spider::{self, folder::IN_OWN_FOLDER};
 use trawl_common::time::UnixMs;
 use utoipa::{IntoParams, ToSchema};
 
@@ -98,7 +98,7 @@ pub(crate) async fn add_version(
     request: Request,
 ) -> Result<(StatusCode, Json<Added>), Problem> {
     let (upload, settings) = (body(request).await?, Arc::clone(&api.backend.settings));
-    let file = spider.map(|spider| format!("{spider}.toml"));
+    let file = spider.map(|spider| format!("{spider}/{IN_OWN_FOLDER}"));
     let read = move || files_of(file.as_deref(), &upload, &settings);
     let files = api.examine(&identity, read).await?.map_err(|unfit| match unfit {
         Unfit::Nameless => {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use trawl_common::names::{ProjectName, SpiderName};
 use trawl_common::spider::arguments::Arguments;
-use trawl_common::spider::{LinkVerdict, Origin, Version};
+use trawl_common::spider::{Origin, Version};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Attempt, Examined, Extracted, JudgedLink, NotTried, RobotsOutcome, Tried, Untried};
@@ -229,12 +229,7 @@ impl From<Untried> for NoPage {
 
 impl From<JudgedLink> for TriedLink {
     fn from(JudgedLink { url, verdict, .. }: JudgedLink) -> Self {
-        let why = match verdict {
-            LinkVerdict::Follow => None,
-            LinkVerdict::Elsewhere => Some("domain"),
-            LinkVerdict::Unwanted => Some("pattern"),
-            LinkVerdict::Beyond(limit) => Some(limit.as_str()),
-        };
+        let why = verdict.why_not();
         Self { url: url.to_string(), followed: why.is_none(), why }
     }
 }

@@ -10,6 +10,7 @@ use trawl_common::jobs::{InvalidOverride, Job, JobStatus, NewJob, Problem};
 use trawl_common::names::{CrawlId, ProjectName, SpiderName};
 use trawl_common::ports::{ErrorKind, JobFilter, JobPage, Submitted};
 use trawl_common::spider::arguments::{Argument, Arguments};
+use trawl_common::spider::file::{Reading, with_arguments};
 use trawl_common::spider::folder::Folder;
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
@@ -64,20 +65,29 @@ pub(super) async fn schedule(State(api): State<Arc<Api>>, mut sent: Parameters) 
     for setting in sent.all("setting") {
         set(&mut new, &mut others, &setting)?;
     }
-    let mut arguments = sent.rest();
+    let arguments = sent.rest().into_iter().map(|(name, value)| {
+        let name = name.parse().map_err(Refusal::new)?;
+        Ok(Argument { name, value: value.parse().map_err(Refusal::new)? })
+    });
+    let mut arguments = arguments.collect::<Result<Vec<_>, Refusal>>()?;
     if !others.is_empty() {
-        if api.takes_settings(&new).await.map_err(unrunnable)? {
-            arguments.push((SETTINGS.to_owned(), json!(others).to_string()));
+        let given = Arguments::new(arguments.clone()).map_err(Refusal::new)?;
+        let reading = api.reading(&new, &given).await.map_err(unrunnable)?;
+        if others.contains_key(PAGE_COUNT) {
+            // Scrapy counts pages alone.
+            let tasks = reading.as_ref().map_or(0, |reading| reading.spider.start.tasks.len() as u64);
+            new.settings.max_pages = new.settings.max_pages.map(|pages| pages.saturating_add(tasks));
+        }
+        if reading.is_some_and(|reading| reading.arguments.contains_key(SETTINGS)) {
+            let name = SETTINGS.parse().map_err(Refusal::new)?;
+            let value = json!(others).to_string().parse().map_err(Refusal::new)?;
+            arguments.push(Argument { name, value });
         } else {
             others.remove(PAGE_COUNT);
             new.ignored = others.into_keys().take(IGNORED).map(|name| printable(&name, NAME)).collect();
         }
     }
-    let arguments = arguments.into_iter().map(|(name, value)| {
-        let name = name.parse().map_err(Refusal::new)?;
-        Ok(Argument { name, value: value.parse().map_err(Refusal::new)? })
-    });
-    new.arguments = Arguments::new(arguments.collect::<Result<Vec<_>, Refusal>>()?).map_err(Refusal::new)?;
+    new.arguments = Arguments::new(arguments).map_err(Refusal::new)?;
     new.check().map_err(Refusal::new)?;
     api.check(&new).await.map_err(unrunnable)?;
     let id = match api.backend.jobs.submit(&new).await? {
@@ -215,14 +225,15 @@ impl Api {
         }
     }
 
-    /// Whether the file of a job's spider declares the argument for Scrapy's settings.
-    async fn takes_settings(&self, new: &NewJob) -> Result<bool, Unrunnable> {
+    /// Returns what the file of a job's spider says with these arguments, if it is known here.
+    async fn reading(&self, new: &NewJob, given: &Arguments) -> Result<Option<Reading>, Unrunnable> {
         let Backend { spider_store, settings, .. } = &self.backend;
         Ok(match find(&**spider_store, new, settings).await? {
             Found::Deployed(text) | Found::Here(text) => {
-                Folder::new(settings).reading(&new.spider, &text).arguments.contains_key(SETTINGS)
+                let text = with_arguments(&text, given).unwrap_or(text);
+                Some(Folder::new(settings).reading(&new.spider, &text))
             }
-            Found::Nowhere => false,
+            Found::Nowhere => None,
         })
     }
 

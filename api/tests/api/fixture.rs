@@ -108,7 +108,7 @@ impl Fixture {
         let store = settings::Redis { url: servers::own_database().await, ..settings::Redis::default() };
         let store = redis::connect(&store).await.unwrap();
         let records = RedisRecords::new(store.clone(), Duration::from_secs(600), Dedup::Plain);
-        let records = Arc::new(records.looking_at(QueueDepths::new(&server).unwrap()));
+        let records = Arc::new(records.with_queues(QueueDepths::new(&server).unwrap()));
         let pages = Arc::new(RedisPages::new(store.clone()));
         let hosts = Arc::new(RedisHosts::new(store.clone(), 1_000_000));
         let schedules: Arc<dyn Hosts> = hosts.clone();
@@ -404,6 +404,8 @@ impl Worker {
             lacks,
             running,
             programs: Default::default(),
+            outdated: Default::default(),
+            behind: Default::default(),
         };
         self.frontier.beat(&beat).await.unwrap()
     }

@@ -23,6 +23,7 @@ use trawl_common::web::url::CanonicalUrl;
 
 use crate::embedded::claim::claiming::{Claim, Got, Want, claim};
 use crate::embedded::crawls;
+use crate::embedded::crawls::beats;
 use crate::embedded::crawls::stats::LastBeat;
 use crate::embedded::records::Unreadable;
 use crate::embedded::records::address::Address;
@@ -231,6 +232,7 @@ impl Frontier for EmbeddedFrontier {
         };
         self.health.insist("giving back", leaving).await?;
         self.last_beat.end(&self.holder.worker);
+        drop(self.store.submit(|db, _| beats::write(db, None)));
         Ok(())
     }
 
@@ -242,11 +244,16 @@ impl Frontier for EmbeddedFrontier {
         self.health.insist("looking for a URL", looking).await
     }
 
-    /// Stores the heartbeat for people to see; the file also notes the time, for those who read it from outside.
+    /// Stores the heartbeat for people to see, also in the file for those who read it from outside.
     async fn beat(&self, beat: &Heartbeat) -> ports::Result<BeatReply> {
         clock::go_on();
-        drop(self.store.submit(|db, _| crawls::touch(db)));
-        Ok(self.last_beat.is(beat))
+        let reply = self.last_beat.is(beat);
+        let living = self.last_beat.living();
+        drop(self.store.submit(move |db, _| {
+            crawls::touch(db)?;
+            beats::write(db, living.as_ref())
+        }));
+        Ok(reply)
     }
 
     /// There are no messages to send.

@@ -91,7 +91,7 @@ pub(crate) struct SeenKeys {
 
 impl SeenKeys {
     /// Returns the keys of the URLs that a spider has seen.
-    pub(crate) fn of_spider(spider: &SpiderName) -> Self {
+    pub(crate) fn for_spider(spider: &SpiderName) -> Self {
         let plain = seen_name(spider);
         Self { packed: format!("{{{plain}}}:p"), plain }
     }
@@ -137,7 +137,7 @@ impl CrawlKeys {
         let seen = seen_name(&crawl.spider);
         let id: &CrawlId = &crawl.id;
         Self {
-            seen: SeenKeys::of_spider(&crawl.spider),
+            seen: SeenKeys::for_spider(&crawl.spider),
             own: SeenKeys {
                 plain: format!("{{{seen}}}:seen:{id}"),
                 packed: format!("{{{seen}}}:seen:{id}:p"),

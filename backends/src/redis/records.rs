@@ -12,9 +12,9 @@ use trawl_common::settings::{Adhoc, Dedup, Events, Keep};
 
 use crate::rabbitmq::{ControlLog, QueueDepths};
 use crate::redis::crawls::standings::{OVER, OVER_FOR, Standing};
+use crate::redis::recovery::broker_backup::BrokerBackup;
 use crate::redis::recovery::named::{Named, none_named};
-use crate::redis::recovery::round::Round;
-use crate::redis::recovery::second_home::SecondHome;
+use crate::redis::recovery::sweep_position::SweepPosition;
 use crate::redis::scripts::{Clock, Scripts};
 use crate::redis::server::eviction::Eviction;
 use crate::redis::server::full;
@@ -32,9 +32,9 @@ pub struct RedisRecords {
     pub(crate) keep: Keep,
     /// The thresholds for events of crawls that have not ended.
     pub(crate) events: Events,
-    pub(crate) round: Mutex<Option<Round>>,
+    pub(crate) position: Mutex<Option<SweepPosition>>,
     /// The backup from which this store restores lost data.
-    pub(crate) second_home: Option<SecondHome>,
+    pub(crate) backup: Option<BrokerBackup>,
     /// The journal, which keeps submissions beside this store.
     pub(crate) journal: Option<Arc<RedisJournal>>,
     /// The source of queue lengths.
@@ -65,8 +65,8 @@ impl RedisRecords {
             again: Adhoc::default().again,
             keep: Keep::default(),
             events: Events::default(),
-            round: Mutex::default(),
-            second_home: None,
+            position: Mutex::default(),
+            backup: None,
             journal: None,
             queues: None,
             indexed: Memory::builder().max_capacity(INDEXED).time_to_live(lost_after / 4).build(),
@@ -78,26 +78,26 @@ impl RedisRecords {
 
     /// Sets the time after which a URL that others publish is admitted again.
     #[must_use]
-    pub fn again_after(self, again: Duration) -> Self {
+    pub fn with_again(self, again: Duration) -> Self {
         Self { again, ..self }
     }
 
     /// Sets the retention of finished crawls.
     #[must_use]
-    pub fn keeping(self, keep: Keep) -> Self {
+    pub fn with_keep(self, keep: Keep) -> Self {
         Self { keep, ..self }
     }
 
     /// Sets the thresholds for events of crawls that have not ended.
     #[must_use]
-    pub fn telling(self, events: Events) -> Self {
+    pub fn with_events(self, events: Events) -> Self {
         Self { events, ..self }
     }
 
     /// Also writes commands for crawls to `log`, and restores lost ones and the blocked hosts from there.
     #[must_use]
     pub fn with_log(self, log: Arc<ControlLog>, hosts: Arc<RedisHosts>) -> Self {
-        Self { second_home: Some(SecondHome::new(log, hosts)), ..self }
+        Self { backup: Some(BrokerBackup::new(log, hosts)), ..self }
     }
 
     /// Keeps the journal up to date with this store's jobs, deployed spiders and schedules.
@@ -108,7 +108,7 @@ impl RedisRecords {
 
     /// Reports the lengths of these queues.
     #[must_use]
-    pub fn looking_at(self, queues: QueueDepths) -> Self {
+    pub fn with_queues(self, queues: QueueDepths) -> Self {
         Self { queues: Some(queues), ..self }
     }
 

@@ -114,7 +114,7 @@ pub(crate) struct Scripts {
     pub(crate) hold: Script,
     pub(crate) sweep: CrawlScript,
     pub(crate) quarantine: CrawlScript,
-    pub(crate) tend: CrawlScript,
+    pub(crate) end: CrawlScript,
     pub(crate) wait: CrawlScript,
     pub(crate) clear: CrawlScript,
     pub(crate) watermark: Script,
@@ -202,7 +202,7 @@ impl Scripts {
             hold: clock.compose(GOES_ON, &[include_str!("recovery/hold.lua")]),
             sweep: plain(&[Pending, Outbox], include_str!("recovery/sweep.lua")),
             quarantine: plain(&[Pending], include_str!("recovery/quarantine.lua")),
-            tend: leasing(GOES_ON, &[Crawl, Pending, Leases], include_str!("recovery/tend.lua")),
+            end: leasing(GOES_ON, &[Crawl, Pending, Leases], include_str!("recovery/end.lua")),
             wait: plain(&[Crawl], include_str!("recovery/await.lua")),
             clear: seeing(
                 GOES_ON,

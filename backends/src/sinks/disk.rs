@@ -21,7 +21,7 @@ pub(super) async fn in_background<T: Send + 'static>(
 pub(super) fn failed(path: &Path, error: &io::Error) -> Error {
     match error.kind() {
         IoErrorKind::ResourceBusy => {
-            let way_out = "write {worker} or {spider} in its path, so that each has its own";
+            let way_out = "put {worker} into its path, so that each worker has a file of its own";
             Error::new(ErrorKind::Refused, format_args!("{}: {way_out}", describe(path, error)))
         }
         IoErrorKind::InvalidData => Error::new(ErrorKind::Refused, describe(path, error)),

@@ -11,6 +11,7 @@ use super::health::Health;
 use super::{Fatal, Frontier, NewWork, Result, Terms};
 use crate::events::Event;
 use crate::frontier::Key;
+use crate::frontier::crawl::FAILED_BEFORE;
 use crate::frontier::dead_letter::DeadLetter;
 use crate::frontier::message::{Malformed, Message};
 use crate::names::{CrawlRef, WorkerId};
@@ -104,6 +105,8 @@ pub struct SourcesRead {
     pub is_once: bool,
     /// URLs that were not admitted because they had been seen.
     pub seen: u64,
+    /// URLs that were not admitted because they had been seen, and failed for good in an earlier crawl.
+    pub failed_before: u64,
     /// URLs that were not admitted because their sitemap says that they are unchanged.
     pub unchanged: u64,
     /// URLs that were not admitted because they were fetched recently.
@@ -115,9 +118,10 @@ pub struct SourcesRead {
 impl SourcesRead {
     /// Returns the additions to the reasons in the stats, such as `dropped:seen` 12.
     pub fn reasons(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let Self { seen, unchanged, fresh, outside, .. } = *self;
+        let Self { seen, failed_before, unchanged, fresh, outside, .. } = *self;
         let all = [
             ("dropped:seen", seen),
+            (FAILED_BEFORE, failed_before),
             ("dropped:unchanged", unchanged),
             ("dropped:fresh", fresh),
             ("dropped:outside", outside),

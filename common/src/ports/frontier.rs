@@ -211,6 +211,10 @@ pub struct Heartbeat {
     /// The versions of the programs of spiders that it uses: a hash of their files and of the spider's file. Only some
     /// of them, if there are many.
     pub programs: BTreeMap<SpiderName, FileHash>,
+    /// The spiders that it works for by an older version of their files, with the mistakes of the newer one.
+    pub outdated: BTreeMap<SpiderName, String>,
+    /// The spiders whose programs are the limit, with the number of pages and tasks that wait for them.
+    pub behind: BTreeMap<SpiderName, u64>,
 }
 
 /// The command for a running worker.

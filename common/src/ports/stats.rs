@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{LaneState, Result, Terms};
 use crate::frontier::crawl::{CrawlStats, HostStats};
@@ -91,7 +91,7 @@ pub struct Backlog {
 }
 
 /// The last heartbeat of a worker.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkerState {
     /// The worker.
     pub worker: WorkerId,
@@ -116,10 +116,16 @@ pub struct WorkerState {
     pub running: BTreeMap<String, UnixMs>,
     /// The versions of the programs that it uses, by spider. Where workers differ, they do the same work differently.
     pub programs: BTreeMap<SpiderName, FileHash>,
+    /// The spiders that it works for by an older version of their files, as the newer one cannot be used, and why.
+    #[serde(default)]
+    pub outdated: BTreeMap<SpiderName, String>,
+    /// The spiders whose programs are the limit, with the number of pages and tasks that wait for them.
+    #[serde(skip)]
+    pub behind: BTreeMap<SpiderName, u64>,
 }
 
 /// The duration of requests to hosts, bodies included, in milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
     /// The median.
     pub p50_ms: u64,

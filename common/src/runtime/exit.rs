@@ -13,7 +13,7 @@ pub enum Exit {
     Failed,
     /// Bad usage or settings, or a server that rejects the settings.
     Usage,
-    /// Finished, with URLs that failed.
+    /// Finished, with URLs that failed or entries of sources that are no URLs.
     FailedUrls,
     /// The crawl was cancelled.
     Cancelled,
@@ -67,7 +67,7 @@ impl From<&CrawlStats> for Exit {
         match stats.status {
             CrawlState::Cancelled => Self::Cancelled,
             _ if stats.incomplete => Self::Failed,
-            _ if stats.counts.failed > 0 => Self::FailedUrls,
+            _ if stats.counts.failed > 0 || stats.invalid() > 0 => Self::FailedUrls,
             _ => Self::Ok,
         }
     }

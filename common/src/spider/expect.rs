@@ -17,9 +17,10 @@ pub struct Expect {
 }
 
 impl Expect {
-    /// Returns what a finished crawl yields too little of, each in a sentence. One that found all as it was, or was cancelled, owes nothing.
+    /// Returns what a finished crawl yields too little of, each in a sentence. One that found
+    /// all as it was or had seen it, or was cancelled, owes nothing.
     pub fn unmet(&self, stats: &CrawlStats) -> Vec<String> {
-        if stats.counts.cancelled > 0 || stats.found_all_as_it_was() {
+        if stats.counts.cancelled > 0 || stats.found_all_as_it_was() || stats.found_nothing_new() {
             return Vec::new();
         }
         let fewer = |what: &str, least: Option<NonZeroU64>, is: u64| {
@@ -45,6 +46,7 @@ impl Expect {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frontier::DedupScope;
     use crate::frontier::crawl::{Counts, CrawlState};
     use crate::names::CrawlRef;
     use crate::time::UnixMs;
@@ -70,6 +72,9 @@ mod tests {
             ]
         );
         assert_eq!(expect.unmet(&finished(0, 0, &[("dropped:unchanged", 50)])), Vec::<String>::new());
+        let of_dedup = |dedup| CrawlStats { dedup, ..finished(0, 0, &[("dropped:seen", 50)]) };
+        assert_eq!(expect.unmet(&of_dedup(DedupScope::Spider)), Vec::<String>::new());
+        assert_eq!(expect.unmet(&of_dedup(DedupScope::Crawl)).len(), 2);
         assert_eq!(Expect::default().unmet(&finished(0, 0, &[])), Vec::<String>::new());
     }
 }

@@ -13,8 +13,8 @@ use crate::names::{InvalidName, SpiderName};
 use crate::settings::{self, Settings, Urls};
 use crate::small_file;
 
-/// The name of a spider's file in a folder of its own, beside its program.
-const IN_OWN_FOLDER: &str = "spider.toml";
+/// The name of a spider's file in a folder of its own, beside its program; it is known by the name of the folder.
+pub const IN_OWN_FOLDER: &str = "spider.toml";
 
 /// Maximum size of a file.
 const MAX_KILOBYTES: u16 = 256;

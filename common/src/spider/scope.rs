@@ -28,6 +28,18 @@ pub enum LinkVerdict {
     Beyond(Limit),
 }
 
+impl LinkVerdict {
+    /// Returns why the link is not followed: `domain`, `pattern`, or the limit that it exceeds; `None` if it is.
+    pub fn why_not(self) -> Option<&'static str> {
+        match self {
+            Self::Follow => None,
+            Self::Elsewhere => Some("domain"),
+            Self::Unwanted => Some("pattern"),
+            Self::Beyond(limit) => Some(limit.as_str()),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Bounds {
     include: RegexSet,

@@ -253,6 +253,8 @@ impl Worker {
             lacks: Default::default(),
             running: [(claimed.message.key().to_string(), UnixMs::now())].into(),
             programs: Default::default(),
+            outdated: Default::default(),
+            behind: Default::default(),
         };
         self.frontier.beat(&beat).await.unwrap();
         claimed

@@ -5,19 +5,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep_until, timeout};
 use tracing::warn;
 use trawl_common::text::printable;
 
 use super::Asked;
 use super::session::{Broken, Session, Unfinished};
-use crate::ended::Ended;
+use super::trouble::Trouble;
+use crate::ended::{Ended, with_last_line};
+use crate::exec::Report;
 use crate::once::overdue;
 use crate::program::Program;
 use crate::supervised::End;
 
 /// Shortest and longest delay before restarting a program that died without answering anything. It doubles each time.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
+
+/// Maximum time that a program is watched before it is given anything.
+const WATCH: Duration = Duration::from_secs(10);
 
 /// Keeps a program alive while there may be requests.
 pub(super) struct Driver {
@@ -26,6 +31,12 @@ pub(super) struct Driver {
     pub(super) requests: Requests,
     /// Number of deaths without an answer in a row.
     deaths: u32,
+    /// The time for which the next process must live before it is given anything, as the last one died without an
+    /// answer: whether a request killed it shows only then.
+    watch: Option<Duration>,
+    /// The earliest time of the next start.
+    next_start: Instant,
+    trouble: Arc<Trouble>,
 }
 
 /// The requests to give to the program, in order.
@@ -67,51 +78,82 @@ impl Requests {
 }
 
 impl Driver {
-    pub(super) fn new(program: Arc<Program>, concurrency: usize, new: mpsc::Receiver<Asked>) -> Self {
+    pub(super) fn new(
+        program: Arc<Program>,
+        concurrency: usize,
+        new: mpsc::Receiver<Asked>,
+        trouble: Arc<Trouble>,
+    ) -> Self {
         let (again, suspects) = Default::default();
-        Self { program, concurrency, requests: Requests { new, again, suspects }, deaths: 0 }
+        let requests = Requests { new, again, suspects };
+        Self { program, concurrency, requests, deaths: 0, watch: None, next_start: Instant::now(), trouble }
     }
 
     /// Runs until there are no more requests. Starts the program when there is a request and it is not running.
     pub(super) async fn run(mut self) {
         while let Some((first, is_suspect)) = self.requests.next().await {
-            self.back_off().await;
-            match Session::start(&self.program, self.concurrency).await {
-                Ok(session) => {
-                    self.requests.put_back(first, is_suspect);
-                    self.live(session).await;
-                }
-                Err(error) => {
-                    self.deaths += 1;
-                    first.ends(Ended::NotRun(error.to_string()));
+            if let Some(why) = self.trouble.now() {
+                first.ends(Ended::NotRun(why));
+                continue;
+            }
+            self.requests.put_back(first, is_suspect);
+            match self.start().await {
+                Ok(session) => self.live(session).await,
+                Err(why) => {
+                    self.note_death();
+                    self.trouble.begin(self.next_start, why);
                 }
             }
         }
     }
 
-    async fn back_off(&self) {
-        if let Some(doublings) = self.deaths.checked_sub(1) {
-            sleep((BACKOFF.0 * 2u32.saturating_pow(doublings.min(16))).min(BACKOFF.1)).await;
-        }
+    /// Counts a death without an answer, and sets when the program may be started next.
+    fn note_death(&mut self) {
+        let pause = BACKOFF.0 * 2u32.saturating_pow(self.deaths.min(16));
+        self.next_start = Instant::now() + pause.min(BACKOFF.1);
+        self.deaths += 1;
+    }
+
+    /// Starts the program, or returns the reason why it cannot be given anything.
+    async fn start(&self) -> Result<Session, String> {
+        sleep_until(self.next_start).await;
+        let started = Session::start(&self.program, self.concurrency).await;
+        let mut session = started.map_err(|error| error.to_string())?;
+        let Some(watch) = self.watch else { return Ok(session) };
+        let Ok(broken) = timeout(watch, session.watch()).await else { return Ok(session) };
+        let (end, ..) = session.end(&broken).await;
+        let what = match &broken {
+            Broken::Said(what) => what.clone(),
+            _ => unanswered(&end),
+        };
+        Err(format!("its program fails before it is given anything: {}", with_last_line(&what, &end)))
     }
 
     /// Gives requests to one process until it ends, and settles the ones that it left unfinished.
     async fn live(&mut self, mut session: Session) {
+        let begun = Instant::now();
         let broken = session.run(&mut self.requests).await;
+        let lived = begun.elapsed();
         let (end, unfinished, has_answered) = session.end(&broken).await;
         let is_at_fault = !matches!(broken, Broken::NoMoreRequests | Broken::Unwanted);
-        self.deaths = if has_answered || !is_at_fault { 0 } else { self.deaths + 1 };
+        match has_answered || !is_at_fault {
+            true => self.deaths = 0,
+            false => self.note_death(),
+        }
+        let may_have_died_by_itself = matches!(broken, Broken::Died | Broken::Said(_)) && !has_answered;
+        self.watch = may_have_died_by_itself.then(|| (lived * 2 + BACKOFF.0).min(WATCH));
+        let how = if has_answered { end.how() } else { unanswered(&end) };
         if is_at_fault {
-            let (spider, how) = (&self.program.spider, end.how());
+            let spider = &self.program.spider;
             let stderr = printable(&String::from_utf8_lossy(&end.stderr), 1024);
             warn!(%spider, how, why = broken.what(), stderr, "the spider's program ended, and is started again");
         }
-        self.settle(&broken, &end, unfinished);
+        self.settle(&broken, &end, &how, unfinished);
     }
 
     /// Fails the request that is at fault, and queues the others again. If any of several may be at fault, each is to
     /// run alone.
-    fn settle(&mut self, broken: &Broken, end: &End, unfinished: Vec<Unfinished>) {
+    fn settle(&mut self, broken: &Broken, end: &End, how: &str, unfinished: Vec<Unfinished>) {
         let is_alone = unfinished.len() == 1;
         for Unfinished { id, asked, parts } in unfinished {
             match broken {
@@ -128,9 +170,19 @@ impl Driver {
                 Broken::Said(_) | Broken::Died if !is_alone => self.requests.suspects.push_back(asked),
                 Broken::Said(what) => asked.ends(Ended::failed(what, end, parts.into_logs())),
                 Broken::Died | Broken::NoMoreRequests => {
-                    asked.ends(Ended::failed(&end.how(), end, parts.into_logs()));
+                    asked.ends(Ended::failed(how, end, parts.into_logs()));
                 }
             }
         }
+    }
+}
+
+/// Describes the end of a program that has answered nothing.
+fn unanswered(end: &End) -> String {
+    match end.report {
+        Some(Report::Exited(0)) => {
+            "exited with status 0 and answered nothing: does it lack `run()`?".to_owned()
+        }
+        _ => end.how(),
     }
 }

@@ -4,18 +4,23 @@
 //! (`session`), requests and answers pass through `pipes`.
 
 mod driver;
+mod load;
 mod own_log;
 mod pipes;
 mod session;
+mod trouble;
 
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 use trawl_common::handler::stream::{FailureView, PageHead, ResponseHead};
 use trawl_common::task::TaskView;
 
 use self::driver::Driver;
+use self::load::Load;
+use self::trouble::Trouble;
 use crate::ended::Ended;
 use crate::program::Program;
 
@@ -67,8 +72,10 @@ pub struct Response {
 #[derive(Debug)]
 pub struct Stream {
     program: Arc<Program>,
-    /// The channel to the driver, which is started with the first request.
-    requests: OnceLock<mpsc::Sender<Asked>>,
+    /// The channel to the driver and its task, which is started with the first request.
+    requests: OnceLock<(mpsc::Sender<Asked>, JoinHandle<()>)>,
+    trouble: Arc<Trouble>,
+    load: Load,
 }
 
 /// A request, and the channel for its answer.
@@ -91,7 +98,24 @@ impl Asked {
 impl Stream {
     /// Returns a program that is started with its first request.
     pub fn new(program: Arc<Program>) -> Self {
-        Self { program, requests: OnceLock::new() }
+        Self { program, requests: OnceLock::new(), trouble: Arc::default(), load: Load::default() }
+    }
+
+    /// Returns the reason why the program is given nothing now: it cannot be started, or ends before it is given
+    /// anything. `None` if no problem is known, or it is time to try it again.
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.now()
+    }
+
+    fn concurrency(&self) -> usize {
+        self.program.handler.concurrency.map_or(USUAL_CONCURRENCY, usize::from)
+    }
+
+    /// Returns the number of requests that have waited for the program all the time since the last call; `None` if they
+    /// are fewer than it is given at once.
+    pub fn behind(&self) -> Option<usize> {
+        let concurrency = self.concurrency();
+        self.load.take_least().checked_sub(concurrency).filter(|waiting| *waiting >= concurrency)
     }
 
     /// Returns the program.
@@ -100,13 +124,24 @@ impl Stream {
     }
 
     fn requests(&self) -> &mpsc::Sender<Asked> {
-        self.requests.get_or_init(|| {
+        let (requests, _) = self.requests.get_or_init(|| {
             let (requests, to_driver) = mpsc::channel(WAITING);
             let program = Arc::clone(&self.program);
-            let concurrency = program.handler.concurrency.map_or(USUAL_CONCURRENCY, usize::from);
-            tokio::spawn(Driver::new(program, concurrency, to_driver).run());
-            requests
-        })
+            let concurrency = self.concurrency();
+            let trouble = Arc::clone(&self.trouble);
+            (requests, tokio::spawn(Driver::new(program, concurrency, to_driver, trouble).run()))
+        });
+        requests
+    }
+
+    /// Ends the program, once it has answered all requests, and waits for that: until then it may write to its standard
+    /// error.
+    pub async fn end(self) {
+        if let Some((requests, driver)) = self.requests.into_inner() {
+            drop(requests);
+            // A panic was logged where it happened.
+            let _ = driver.await;
+        }
     }
 
     /// Gives the program a request, once its `concurrency` allows, and waits for the answer. If the future is dropped,
@@ -114,6 +149,7 @@ impl Stream {
     pub async fn ask(&self, work: Work) -> Ended {
         let (reply, answer) = oneshot::channel();
         let asked = Asked { work: Arc::new(work), reply };
+        let _unanswered = self.load.begin();
         let lost = || Ended::NotRun("what runs the program has ended".to_owned());
         match self.requests().send(asked).await {
             Ok(()) => answer.await.unwrap_or_else(|_| lost()).checked().await,

@@ -153,6 +153,22 @@ impl Session {
         }
     }
 
+    /// Waits until it cannot go on, though it is given no request.
+    pub(super) async fn watch(&mut self) -> Broken {
+        loop {
+            tokio::select! {
+                biased;
+                said = self.pipes.next() => {
+                    let Some(said) = said else { return Broken::Died };
+                    if let Err(broken) = self.take(said).await {
+                        return broken;
+                    }
+                }
+                () = self.running.gone() => return self.last_words().await,
+            }
+        }
+    }
+
     /// Takes the program's last messages after it has ended.
     async fn last_words(&mut self) -> Broken {
         while let Ok(Some(said)) = timeout(LAST_WORDS, self.pipes.next()).await {

@@ -19,6 +19,7 @@ pub(crate) fn program(folder: &Path, mode: Mode, run: &[&str]) -> Program {
         folder: folder.to_owned(),
         supervisor: Supervisor::at(env!("CARGO_BIN_EXE_trawl-handler-exec")),
         proxy: None,
+        shows_stderr: false,
     }
 }
 

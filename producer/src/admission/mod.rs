@@ -1,6 +1,7 @@
 //! Admits findings into the queue, a few bundles at once.
 
 pub(crate) mod backlog;
+mod failed_before;
 mod recrawl_filter;
 pub(crate) mod round_robin;
 
@@ -10,6 +11,7 @@ use std::time::Duration;
 use futures::{TryStreamExt, stream};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use trawl_common::frontier::Key;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::health::Health;
 use trawl_common::metrics;
@@ -18,6 +20,7 @@ use trawl_common::ports::{NewWork, Ports, Result, Session};
 use trawl_common::time::UnixMs;
 
 use crate::admission::backlog::Backlog;
+use crate::admission::failed_before::FailedBefore;
 use crate::admission::recrawl_filter::RecrawlFilter;
 use crate::finding::{Candidate, Finding};
 use crate::report::Progress;
@@ -35,7 +38,9 @@ pub(crate) async fn run(
     progress: &Progress,
     stop: &CancellationToken,
 ) -> Result<()> {
-    let due = RecrawlFilter::new(&*ports.pages, health, &session.crawl().spider, session.terms().recrawl);
+    let (crawl, recrawl) = (session.crawl(), session.terms().recrawl);
+    let due = RecrawlFilter::new(&*ports.pages, health, &crawl.spider, recrawl);
+    let failed = FailedBefore::new(ports, health, crawl, recrawl.is_never());
     let on_their_way = backlog.on_their_way();
     let intake = (findings, backlog, stop.clone());
     let bundles = stream::try_unfold(intake, |(mut findings, mut backlog, stop)| async move {
@@ -44,7 +49,7 @@ pub(crate) async fn run(
         Ok(passed.map(|()| (bundle, (findings, backlog, stop))))
     });
     bundles
-        .map_ok(|bundle| admit(session, &due, bundle, &on_their_way, progress))
+        .map_ok(|bundle| admit(session, &due, &failed, bundle, &on_their_way, progress))
         .try_buffered(AT_ONCE)
         .try_collect()
         .await
@@ -55,9 +60,11 @@ pub(crate) async fn run(
 /// 1. Writes dead letters for entries that are not URLs.
 /// 2. Leaves out pages that need not be fetched again.
 /// 3. Admits the rest: from then on they cannot be lost.
+/// 4. Counts those that were seen because they failed before.
 async fn admit(
     session: &dyn Session,
     due: &RecrawlFilter<'_>,
+    failed: &FailedBefore<'_>,
     bundle: Vec<Finding>,
     on_their_way: &AtomicU64,
     progress: &Progress,
@@ -72,6 +79,8 @@ async fn admit(
     let (pages, ttls) = begin(due.sift(found, progress).await?);
     let new = if pages.is_empty() { Vec::new() } else { session.admit(&pages).await? };
     on_their_way.fetch_sub(count, Ordering::Relaxed);
+    let seen: Vec<Key> = (0..new.len()).filter(|at| !new[*at]).map(|at| pages[at].work.key()).collect();
+    progress.failed_before(failed.count(&seen).await?);
     let new: Vec<usize> = (0..new.len()).filter(|at| new[*at]).collect();
     progress.waiting(new.iter().filter_map(|&at| Some((pages[at].work.page()?, ttls[at]))));
     metrics::urls_admitted(new.len() as u64);

@@ -143,7 +143,7 @@ impl Discovery {
                 let Summary { urls, sitemaps, broken, .. } = summary;
                 info!(%source, urls, sitemaps, broken, "read");
                 self.progress.source();
-                if summary.entries() == 0 {
+                if sitemaps == 0 && read.invalid >= urls + broken {
                     self.empty.push(|| source.to_string());
                 }
             }

@@ -80,7 +80,7 @@ pub(super) fn read(batch: Vec<Delivery>) -> Received {
 
 /// Runs one round of a fleet's housekeeping: sweeps once, publishes lost messages again, forwards probes, and returns
 /// the messages that arrived meanwhile.
-pub(super) async fn tend(
+pub(super) async fn sweep_round(
     engine: &Engine,
     fixture: &Fixture<'_>,
     consumer: &mut dyn Consumer,
@@ -115,7 +115,7 @@ pub(super) async fn tend(
 }
 
 /// Repeats rounds of housekeeping until page `number` arrives and its claim gets `expected`; other messages are acked.
-pub(super) async fn tend_until_claimed(
+pub(super) async fn sweep_until_claimed(
     engine: &Engine,
     fixture: &Fixture<'_>,
     consumer: &mut dyn Consumer,
@@ -124,7 +124,7 @@ pub(super) async fn tend_until_claimed(
 ) -> Result<()> {
     eventually(LIMIT, async || {
         let mut came = false;
-        for (message, receipt) in tend(engine, fixture, consumer).await? {
+        for (message, receipt) in sweep_round(engine, fixture, consumer).await? {
             let is_it = message.work == fixture.url(number);
             came |= is_it && fixture.claim(&fixture.other, number).await? == expected;
             engine.queue.ack(&[receipt]).await?;

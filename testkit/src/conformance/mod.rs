@@ -21,7 +21,6 @@ pub mod jobs;
 pub mod logs;
 pub mod pages;
 pub mod queue;
-pub mod random;
 pub mod recovery;
 pub mod schedules;
 pub mod sink;

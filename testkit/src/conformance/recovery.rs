@@ -12,7 +12,7 @@ use trawl_common::ports::{Result, Terms};
 use trawl_common::time::UnixMs;
 use trawl_engine::{Lease, Past};
 
-use super::engine::{Engine, GLANCE, LIMIT, tend};
+use super::engine::{Engine, GLANCE, LIMIT, sweep_round};
 use super::eventually;
 use super::fixture::{Fixture, LONG};
 
@@ -143,7 +143,7 @@ pub async fn a_forgotten_crawl_ends_only_after_what_may_be_under_way(engine: &En
     assert_eq!(fixture.status().await?, CrawlState::Running, "its messages may be under way");
     let mut consumer = engine.queue.consume(10, 10).await?;
     eventually(LIMIT, async || {
-        for (message, receipt) in tend(engine, &fixture, &mut *consumer).await? {
+        for (message, receipt) in sweep_round(engine, &fixture, &mut *consumer).await? {
             engine.frontier.claim(&fixture.worker, std::slice::from_ref(&message)).await?;
             fixture.finish(0, Terminal::Done).await?;
             engine.queue.ack(&[receipt]).await?;

@@ -8,7 +8,7 @@ use trawl_common::ports::Result;
 use trawl_common::time::UnixMs;
 use trawl_engine::{Consumer, Receipt};
 
-use super::engine::{Engine, LIMIT, collect, tend, tend_until_claimed};
+use super::engine::{Engine, LIMIT, collect, sweep_round, sweep_until_claimed};
 use super::eventually;
 use super::fixture::{Fixture, TAKE, started, took};
 
@@ -40,7 +40,7 @@ pub async fn what_is_no_longer_kept_comes_again(engine: &Engine) -> Result<()> {
     fixture.claim(&fixture.worker, 0).await?;
     fixture.start(&fixture.worker, 0).await?;
     engine.queue.ack(&[received[0].1]).await?;
-    tend_until_claimed(engine, &fixture, &mut *consumer, 0, started(0, 1)).await
+    sweep_until_claimed(engine, &fixture, &mut *consumer, 0, started(0, 1)).await
 }
 
 /// A URL that was admitted and never published comes: its producer died in between.
@@ -48,7 +48,7 @@ pub async fn what_was_admitted_and_never_published_comes(engine: &Engine) -> Res
     let (fixture, lease) = engine.begin(0).await?;
     engine.frontier.admit(&lease, &[fixture.new_work(0)]).await?;
     let mut consumer = engine.queue.consume(10, 10).await?;
-    tend_until_claimed(engine, &fixture, &mut *consumer, 0, TAKE).await
+    sweep_until_claimed(engine, &fixture, &mut *consumer, 0, TAKE).await
 }
 
 /// A URL whose message the queue lost comes again: acked by mistake, purged by hand, or gone with the queue.
@@ -57,7 +57,7 @@ pub async fn what_the_queue_lost_comes_again(engine: &Engine) -> Result<()> {
     let mut consumer = engine.queue.consume(10, 10).await?;
     let received = collect(&mut *consumer, 1).await?;
     engine.queue.ack(&[received[0].1]).await?;
-    tend_until_claimed(engine, &fixture, &mut *consumer, 0, TAKE).await
+    sweep_until_claimed(engine, &fixture, &mut *consumer, 0, TAKE).await
 }
 
 /// A parked URL whose message never came back comes, with its failure, and not before its time.
@@ -70,7 +70,7 @@ pub async fn what_was_parked_and_never_came_back_comes(engine: &Engine) -> Resul
     fixture.park(&fixture.worker, 0, until, true).await?;
     engine.frontier.confirm(&fixture.crawl, &[fixture.key(0)]).await?;
     engine.queue.ack(&[received[0].1]).await?;
-    tend_until_claimed(engine, &fixture, &mut *consumer, 0, took(1)).await
+    sweep_until_claimed(engine, &fixture, &mut *consumer, 0, took(1)).await
 }
 
 /// A URL whose message arrived in a pause, and was acked, comes after the pause. No sweep publishes it before the pause
@@ -84,10 +84,10 @@ pub async fn what_a_pause_held_back_comes_after_it(engine: &Engine) -> Result<()
     let receipts: Vec<Receipt> = received.iter().map(|(_, receipt)| *receipt).collect();
     engine.queue.ack(&receipts).await?;
     for _ in 0..12 {
-        assert!(tend(engine, &fixture, &mut *consumer).await?.is_empty(), "it is still paused");
+        assert!(sweep_round(engine, &fixture, &mut *consumer).await?.is_empty(), "it is still paused");
     }
     engine.control.resume(&fixture.crawl).await?;
-    tend_until_claimed(engine, &fixture, &mut *consumer, 0, TAKE).await
+    sweep_until_claimed(engine, &fixture, &mut *consumer, 0, TAKE).await
 }
 
 /// A URL that a worker held and was not allowed to start in a pause comes after the pause.
@@ -100,7 +100,7 @@ pub async fn what_a_pause_let_go_comes_after_it(engine: &Engine) -> Result<()> {
     assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Lost);
     engine.queue.ack(&[received[0].1]).await?;
     engine.control.resume(&fixture.crawl).await?;
-    tend_until_claimed(engine, &fixture, &mut *consumer, 0, TAKE).await
+    sweep_until_claimed(engine, &fixture, &mut *consumer, 0, TAKE).await
 }
 
 /// A task whose message the queue lost comes again with its recipe, which the store knows.
@@ -165,7 +165,7 @@ async fn comes_again(
 ) -> Result<()> {
     eventually(LIMIT, async || {
         let mut came = false;
-        for (message, receipt) in tend(engine, fixture, consumer).await? {
+        for (message, receipt) in sweep_round(engine, fixture, consumer).await? {
             assert_eq!(message.work, sent.work);
             came |= engine.frontier.claim(&fixture.other, &[message]).await? == [TAKE];
             engine.queue.ack(&[receipt]).await?;

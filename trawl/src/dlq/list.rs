@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use trawl_cli::{Outcome, count, print_json};
 use trawl_common::dead_letters::Failed;
 use trawl_common::exit::Exit;
-use trawl_common::frontier::dead_letter::DeadLetterEntry;
-use trawl_common::frontier::outcome::Reason;
+use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
+use trawl_common::frontier::outcome::{Class, Reason};
 use trawl_common::text::{escape_json, printable};
 use trawl_common::web::url::MAX_URL_BYTES;
 
@@ -22,7 +22,7 @@ use crate::backend::Backend;
 pub(crate) struct Args {
     #[command(flatten)]
     filter: Filter,
-    /// Count them by reason and host instead
+    /// Count them by reason, status and host instead
     #[arg(long)]
     group: bool,
     /// Print one JSON object a line
@@ -54,20 +54,26 @@ impl Args {
     }
 
     async fn count(&self, backend: &Backend) -> Outcome {
-        let mut groups: BTreeMap<(Reason, String), u64> = BTreeMap::new();
+        let mut groups: BTreeMap<(Reason, Option<Class>, Option<u16>, String), u64> = BTreeMap::new();
         let mut walk = Walk::new(backend, &self.filter).await?;
         while let Some((_, page)) = walk.next().await? {
             for failed in page {
-                *groups.entry((failed.note.cause.reason, failed.host())).or_default() += 1;
+                let (host, Cause { reason, class, status, .. }) = (failed.host(), failed.note.cause);
+                *groups.entry((reason, class, status, host)).or_default() += 1;
             }
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
         groups.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        for ((reason, host), number) in groups {
-            match self.json {
-                true => print_json(&json!({"reason": reason, "host": host, "letters": number})),
-                false => println!("{:>10}  {:<8}  {host}", count(number), reason.as_str()),
+        for ((reason, class, status, host), number) in groups {
+            if self.json {
+                print_json(&json!({
+                    "reason": reason, "class": class, "status": status, "host": host, "letters": number,
+                }));
+                continue;
             }
+            let status = status.map(|status| status.to_string());
+            let how: Vec<&str> = class.map(Class::as_str).into_iter().chain(status.as_deref()).collect();
+            println!("{:>10}  {:<8}  {:<12}  {host}", count(number), reason.as_str(), how.join(" "));
         }
         Ok(Exit::Ok)
     }

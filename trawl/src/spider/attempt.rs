@@ -112,6 +112,7 @@ impl Args {
             reader.with_program(&spider, folder, &proxy).map_err(|error| Fail::usage(error.to_string()))?;
         let (extractor, request) = (Arc::new(extractor), self.request(&url)?);
         let tried = reader.read(&spider, &scope, &extractor, &landed, response, request).await;
+        reader.end().await;
         let tried = tried.map_err(|untried| Fail::run(format!("{url}: {untried}")))?;
         if self.json {
             show::print_json(&url, &tried)

@@ -46,9 +46,9 @@ pub(super) fn print(url: &CanonicalUrl, tried: &Tried, took: Duration, links: bo
     if links {
         let (green, dim) = (AnsiColor::Green.on_default(), Style::new().dimmed());
         for JudgedLink { url, verdict, request } in &tried.links {
-            match verdict {
-                LinkVerdict::Follow => println!("  {green}follow{green:#} {url}{}", asks(request.as_deref())),
-                _ => println!("  {dim}leave  {url}{dim:#}"),
+            match verdict.why_not() {
+                None => println!("  {green}follow{green:#} {url}{}", asks(request.as_deref())),
+                Some(why) => println!("  {dim}leave  {url} ({why}){dim:#}"),
             }
         }
     }
@@ -139,7 +139,7 @@ fn shown(value: &Value) -> String {
 pub(super) fn print_json(url: &CanonicalUrl, tried: &Tried) {
     let Tried { response, extraction, links, kinds } = tried;
     let item = |Extracted { rule, number, fields }: &Extracted| json!({ "item": rule, "number": number, "fields": fields });
-    let link = |JudgedLink { url, verdict, request }: &JudgedLink| json!({ "url": url.as_str(), "followed": *verdict == LinkVerdict::Follow, "request": request });
+    let link = |JudgedLink { url, verdict, request }: &JudgedLink| json!({ "url": url.as_str(), "followed": verdict.why_not().is_none(), "why": verdict.why_not(), "request": request });
     let kind = |JudgedKind { name, why_not }: &JudgedKind| json!({ "name": name, "why_not": why_not });
     let unfit = |wanted: bool| {
         let unfit = extraction.unfit.iter().filter(|unfit| unfit.is_cut == wanted);

@@ -246,6 +246,8 @@ mod tests {
             lacks: Default::default(),
             running: Default::default(),
             programs: Default::default(),
+            outdated: Default::default(),
+            behind: Default::default(),
         };
         let host = |number| HostView {
             host: format!("h{number}.example"),

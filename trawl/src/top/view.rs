@@ -11,7 +11,6 @@ use trawl_common::ports::{HostState, LaneState, WorkerState};
 use trawl_common::time::{UnixMs, as_rfc_3339};
 
 use crate::backend::Backend;
-use crate::stats;
 
 /// Number of the latest crawls that are over to show.
 const OVER: usize = 3;
@@ -80,7 +79,7 @@ impl View {
             pages_per_second: total(workers.iter().map(|worker| worker.pages_per_second)),
             crawls: crawls
                 .into_iter()
-                .map(|stats| CrawlView { pages_per_second: stats::pages_per_second(&stats), stats })
+                .map(|stats| CrawlView { pages_per_second: trawl_cli::pages_per_second(&stats), stats })
                 .collect(),
             workers,
             lanes,

@@ -61,6 +61,38 @@ async fn a_running_crawl_can_be_inspected_through_its_state_file_and_logs_its_pr
 }
 
 #[tokio::test]
+async fn the_state_file_says_what_a_running_crawl_waits_for() {
+    let site = Site::serve(1).await;
+    let folder = tempfile::tempdir().unwrap();
+    // Nothing listens there.
+    let sink = "[[sinks]]\nkind = 'postgres'\nurl = 'postgres://trawl@127.0.0.1:1/items'\n";
+    fs::write(folder.path().join("shop.toml"), sink).unwrap();
+    let mut running = crawl(folder.path(), &format!("{}/sitemap.xml", site.origin));
+    let running = running.args(["--spider", "shop.toml"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut running = running.spawn().unwrap();
+    let mut lines = BufReader::new(running.stderr.take().unwrap()).lines();
+    let shown = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if line.starts_with("0 of 1 page, 0 failed, 0/s; waits: the worker ") && line.contains("postgres")
+            {
+                return;
+            }
+        }
+    };
+    timeout(LIMIT, shown).await.expect("its own line of progress names the sink, and makes up no time left");
+    let told = async {
+        loop {
+            let shown = stdout_of(folder.path(), &["status", "latest", "--state", "crawl.db"]).await;
+            if shown.lines().any(|line| line.starts_with("waits: the worker ") && line.contains("postgres")) {
+                return;
+            }
+        }
+    };
+    timeout(LIMIT, told).await.expect("and so does the state file");
+    running.kill().await.unwrap();
+}
+
+#[tokio::test]
 async fn what_failed_is_listed_shown_sent_again_and_purged_by_the_state_file_that_the_summary_names() {
     let site = Site::serve(3).await;
     let folder = tempfile::tempdir().unwrap();
@@ -97,6 +129,26 @@ async fn what_failed_is_listed_shown_sent_again_and_purged_by_the_state_file_tha
     assert_eq!(run(dlq(&["list"])).await.lines().count(), 1);
     run(dlq(&["purge", "--yes"])).await;
     assert_eq!(run(dlq(&["list"])).await, "");
+}
+
+#[tokio::test]
+async fn a_start_page_that_failed_before_is_named_with_the_command_that_sends_it_again() {
+    let site = Site::serve(1).await;
+    let folder = tempfile::tempdir().unwrap();
+    let crawl = async || crawl(folder.path(), &site.page(1)).arg("-q").output().await.unwrap();
+    assert_eq!(crawl().await.status.code(), Some(3));
+    site.grow(2);
+    let again = crawl().await;
+    let replay =
+        "1 URL failed before; `trawl dlq replay --spider default --state crawl.db` sends again what failed\n";
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    assert!(
+        stderr(&again).starts_with("warning: nothing came of crawl ") && stderr(&again).ends_with(replay),
+        "{}",
+        stderr(&again)
+    );
+    stdout_of(folder.path(), &["dlq", "replay", "--spider", "default", "--state", "crawl.db"]).await;
+    assert_eq!(crawl_stats(&crawl().await)["done"], 1);
 }
 
 #[tokio::test]

@@ -110,13 +110,13 @@ async fn every_out_file_gets_every_page_in_the_format_of_its_extension() {
     let site = Site::serve(20).await;
     let folder = tempfile::tempdir().unwrap();
     let mut command = crawl(folder.path(), &format!("{}/sitemap.xml", site.origin));
-    for out in ["a.jsonl", "b.jsonl.gz", "c.csv", "d.parquet", "e.warc.gz"] {
+    for out in ["a.jsonl", "b.jsonl.gz", "c.csv", "d.parquet", "e.warc.gz", "{spider}.jsonl"] {
         command.args(["--out", out]);
     }
     let output = command.output().await.unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(
-        stderr(&output).ends_with("-> a.jsonl, b.jsonl.gz, c.csv, d.parquet, e.warc.gz\n"),
+        stderr(&output).ends_with("-> a.jsonl, b.jsonl.gz, c.csv, d.parquet, e.warc.gz, default.jsonl\n"),
         "{}",
         stderr(&output)
     );
@@ -140,7 +140,7 @@ async fn every_out_file_gets_every_page_in_the_format_of_its_extension() {
     assert!(names(&archive).iter().all(|name| name.starts_with("default-")), "{:?}", names(&archive));
     let index = names(&archive).into_iter().find(|name| name.ends_with(".cdxj")).unwrap();
     assert_eq!(fs::read_to_string(archive.join(index)).unwrap().lines().count(), 20);
-    assert!(!folder.path().join("items.jsonl").exists());
+    assert!(folder.path().join("default.jsonl").exists() && !folder.path().join("items.jsonl").exists());
 }
 
 #[tokio::test]

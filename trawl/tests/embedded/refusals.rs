@@ -21,6 +21,43 @@ async fn a_page_that_is_missing_is_exit_code_3() {
 }
 
 #[tokio::test]
+async fn entries_that_are_no_urls_are_exit_code_3_and_listed_by_the_command_that_the_summary_names() {
+    let site = Site::serve(1).await;
+    let folder = tempfile::tempdir().unwrap();
+    for (list, done) in
+        [("/relative\nhttp://\n".to_owned(), 0), (format!("/relative\n{}\n", site.page(0)), 1)]
+    {
+        fs::write(folder.path().join("list.txt"), list).unwrap();
+        let output = crawl(folder.path(), "list.txt").arg("-q").output().await.unwrap();
+        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+        assert_eq!(crawl_stats(&output)["done"], done);
+        let named = "invalid: `trawl dlq list --state crawl.db --reason invalid`\n";
+        assert!(stderr(&output).contains(named), "{}", stderr(&output));
+    }
+}
+
+#[tokio::test]
+async fn a_miss_of_what_a_spider_expects_is_exit_code_6_though_urls_failed_and_waiting_reports_it_too() {
+    let site = Site::serve(1).await;
+    let folder = tempfile::tempdir().unwrap();
+    let urls = [site.page(0), site.page(1)];
+    fs::create_dir(folder.path().join("spiders")).unwrap();
+    let file = format!("[start]\nurls = {urls:?}\n[expect]\ndone = 2\n");
+    fs::write(folder.path().join("spiders/shop.toml"), file).unwrap();
+    let mut command = trawl(folder.path());
+    let crawled = command.args(["crawl", "--spider", "shop", "--allow-private", "--rate", "unlimited", "-q"]);
+    let mut waiting = trawl(folder.path());
+    let waited = waiting.args(["wait", "latest", "--state", "crawl.db", "-q"]);
+    for command in [crawled, waited] {
+        let output = command.output().await.unwrap();
+        assert_eq!(output.status.code(), Some(6), "{}", stderr(&output));
+        for told in ["[expect] done: 1, and 2 were expected", "1 failed: `trawl dlq list "] {
+            assert!(stderr(&output).contains(told), "{told}: {}", stderr(&output));
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_private_address_is_refused_unless_allowed() {
     let site = Site::serve(1).await;
     let folder = tempfile::tempdir().unwrap();

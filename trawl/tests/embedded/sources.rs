@@ -87,7 +87,9 @@ async fn a_source_that_cannot_be_read_is_named_and_the_others_go_on() {
         &[entries.as_bytes(), long.as_bytes(), b"\n/relative\njavascript:alert(1)\n\xff\xfe\n"].concat(),
     );
 
-    let sources = ["list.txt", "gone.xml", "cut.gz", "picture.xml", "empty.xml", "index.xml"];
+    write("words.txt", b"%PDF-1.7\nendobj\n");
+
+    let sources = ["list.txt", "gone.xml", "cut.gz", "picture.xml", "empty.xml", "index.xml", "words.txt"];
     let mut command = crawl(folder.path(), sources[0]);
     let output = command.args(&sources[1..]).output().await.unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
@@ -99,7 +101,8 @@ async fn a_source_that_cannot_be_read_is_named_and_the_others_go_on() {
         "problem: picture.xml: ",
         "/missing.xml: cannot be fetched: http: 404",
         "warning: empty.xml: no URL in it",
-        "4 invalid",
+        "warning: words.txt: no URL in it",
+        "6 invalid",
     ] {
         assert!(printed.contains(expected), "{expected}: {printed}");
     }

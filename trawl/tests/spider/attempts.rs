@@ -55,6 +55,17 @@ async fn try_reads_a_page_that_was_saved_as_if_it_came_from_its_url() {
     let json: Value = serde_json::from_str(&shown(&output)).unwrap();
     assert_eq!(json["items"][0]["fields"]["link"], "https://a.example/dir/x");
     assert_eq!(json["links"][0]["url"], "https://a.example/dir/x");
+    workspace.write("strict.toml", "allowed_domains = ['a.example']\n[follow]\nexclude = ['/x']\n");
+    workspace.write("links.html", "<a href=/y>1</a><a href=/x>2</a><a href=//b.example/>3</a>");
+    let words = ["spider", "try", "strict.toml", "links.html", "--url", "https://a.example/", "--links"];
+    let listed = shown(&workspace.run(&words).await);
+    for line in [
+        "  follow https://a.example/y\n",
+        "  leave  https://a.example/x (pattern)\n",
+        "  leave  https://b.example/ (domain)\n",
+    ] {
+        assert!(listed.contains(line), "{line}: {listed}");
+    }
     workspace.write("api.toml", "[fields]\nname = { json = '/name' }\n");
     workspace.write("page.json", "{\"name\": \"x\"}");
     let output = workspace.run(&["spider", "try", "api.toml", "page.json", "--json"]).await;

@@ -9,6 +9,7 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Fatal, Stats, Terms};
 use trawl_common::spider::SpiderText;
 
+use crate::programs::Running;
 use crate::spiders::{LoadedSpider, Spiders};
 
 /// Maximum number of crawls to remember: whether they have their own copy of the spider's file, and whether
@@ -46,12 +47,14 @@ impl CrawlSpiders {
     ) -> Result<Result<Arc<LoadedSpider>, String>, Fatal> {
         let text = self.text(crawl, terms).await?;
         let is_known = text.is_some() || self.spiders.is_for_strangers(&crawl.spider);
-        let spider = if is_known { self.spider(crawl, terms, text.as_ref()) } else { None };
-        Ok(spider.ok_or_else(|| self.lack(crawl, text.as_ref())))
+        Ok(match is_known {
+            true => self.spider(crawl, terms, text.as_ref()),
+            false => Err(self.lack(crawl, text.as_ref())),
+        })
     }
 
     /// Returns the reason why a crawl's spider cannot be used here.
-    pub(super) fn lack(&self, crawl: &CrawlRef, text: Option<&SpiderText>) -> String {
+    fn lack(&self, crawl: &CrawlRef, text: Option<&SpiderText>) -> String {
         self.spiders.wrong(&crawl.spider, text).unwrap_or_else(|| "its file is not there".to_owned())
     }
 
@@ -69,17 +72,23 @@ impl CrawlSpiders {
         Ok(text)
     }
 
-    /// Returns a crawl's spider: from the crawl's own copy of its file, or else from the local one.
+    /// Returns a crawl's spider: from the crawl's own copy of its file, or else from the local one. An error is the
+    /// reason why it cannot be used here now.
     pub(super) fn spider(
         &self,
         crawl: &CrawlRef,
         terms: &Terms,
         text: Option<&SpiderText>,
-    ) -> Option<Arc<LoadedSpider>> {
+    ) -> Result<Arc<LoadedSpider>, String> {
         let spiders = &self.spiders;
-        match text {
+        let spider = match text {
             Some(text) => spiders.of_text(&crawl.spider, text),
             None => spiders.get(&crawl.spider).filter(|spider| self.can_be_worked_with(crawl, terms, spider)),
+        };
+        let spider = spider.ok_or_else(|| self.lack(crawl, text))?;
+        match spider.program.as_ref().and_then(Running::trouble) {
+            Some(why) => Err(why),
+            None => Ok(spider),
         }
     }
 

@@ -17,12 +17,12 @@ pub(crate) use self::crawl_spiders::CrawlSpiders;
 pub(crate) use self::requests::SpiderRequests;
 use crate::job::Job;
 use crate::job::settlement::Settlement;
-use crate::telemetry::standstill::{Standstill, requeue};
+use crate::telemetry::idle_reasons::{IdleReasons, requeue};
 
 /// Claims URLs and turns them into jobs. Those that need no fetch are passed on to be settled at once.
 pub(crate) struct Claims {
     frontier: Arc<dyn Frontier>,
-    standstill: Arc<Standstill>,
+    idle_reasons: Arc<IdleReasons>,
     settle: mpsc::Sender<Settlement>,
     claimed: VecDeque<Claimed>,
     jobs: VecDeque<Job>,
@@ -32,12 +32,12 @@ pub(crate) struct Claims {
 impl Claims {
     pub(crate) fn new(
         frontier: Arc<dyn Frontier>,
-        standstill: Arc<Standstill>,
+        idle_reasons: Arc<IdleReasons>,
         spiders: CrawlSpiders,
         settle: mpsc::Sender<Settlement>,
     ) -> Self {
         let (claimed, jobs) = Default::default();
-        Self { frontier, standstill, settle, claimed, jobs, spiders }
+        Self { frontier, idle_reasons, settle, claimed, jobs, spiders }
     }
 
     /// Waits for the next jobs, and returns between one and `most`. `None` when settling has stopped.
@@ -72,18 +72,20 @@ impl Claims {
         if is_beyond_limit {
             return settled(message, Outcome::Skipped(Skip::Limit));
         }
-        let Some(spider) = self.spiders.spider(&message.crawl, &crawl.terms, text.as_ref()) else {
-            // Another worker may have the file, or the files that it refers to.
-            let why = self.spiders.lack(&message.crawl, text.as_ref());
-            let outcome = self.standstill.leave_to_others(&message, &why);
-            return settled(message, outcome);
+        let spider = match self.spiders.spider(&message.crawl, &crawl.terms, text.as_ref()) {
+            Ok(spider) => spider,
+            Err(why) => {
+                // Another worker may have the file, or the files that it refers to.
+                let outcome = self.idle_reasons.requeue(&message, &why);
+                return settled(message, outcome);
+            }
         };
         // Tasks are claimed separately.
         let Some(url) = message.work.page().cloned() else {
             let outcome = requeue(&message);
             return settled(message, outcome);
         };
-        self.standstill.works_for(&message.crawl.spider);
+        self.idle_reasons.works_for(&message.crawl.spider);
         let is_expired = message.is_expired(UnixMs::now());
         let job = Job { url, message, attempts, starts, waits_for_host_only: false, crawl, spider };
         match is_expired {

@@ -28,17 +28,19 @@ pub(crate) enum Running {
 
 impl Running {
     /// Returns the program of a spider, if it has one. It runs in `folder`, and makes requests through a
-    /// proxy if `proxy` is given.
+    /// proxy if `proxy` is given. `shows_stderr` says whether its standard error is shown on this process's own.
     pub(crate) fn new(
         spider: &Spider,
         folder: PathBuf,
         proxy: Option<Arc<dyn ProxyAccess>>,
+        shows_stderr: bool,
     ) -> Result<Option<Self>, CannotRun> {
         let Some(handler) = spider.handler.clone() else { return Ok(None) };
         let (mode, project) = (handler.mode, ProjectName::default());
         let folder = std::path::absolute(&folder).unwrap_or(folder);
         let supervisor = Supervisor::default();
-        let program = Program { project, spider: spider.name.clone(), handler, folder, supervisor, proxy };
+        let spider = spider.name.clone();
+        let program = Program { project, spider, handler, folder, supervisor, proxy, shows_stderr };
         program.file()?;
         static SAID: Once = Once::new();
         if !exec::can_confine() {
@@ -55,6 +57,16 @@ impl Running {
         }))
     }
 
+    /// Returns the reason why it can be given nothing now, if one is known.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.reader().and_then(Stream::trouble)
+    }
+
+    /// Returns the number of pages and tasks that wait for it because it is the limit.
+    pub(crate) fn behind(&self) -> Option<usize> {
+        self.reader().and_then(Stream::behind)
+    }
+
     /// Runs a task.
     pub(crate) async fn task(&self, task: TaskView) -> Ended {
         match self {
@@ -64,6 +76,13 @@ impl Running {
                 once(program, &task).await
             }
             Self::Stream(stream) => stream.ask(Work::Task(task)).await,
+        }
+    }
+
+    /// Ends a long-running program, and waits for that.
+    pub(crate) async fn end(self) {
+        if let Self::Stream(stream) = self {
+            stream.end().await;
         }
     }
 

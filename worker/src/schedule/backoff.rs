@@ -11,7 +11,7 @@ use trawl_web::Answer;
 use super::Scheduling;
 use crate::job::Job;
 use crate::job::settlement::aborted;
-use crate::telemetry::standstill::Why;
+use crate::telemetry::idle_reasons::Why;
 
 /// The number of refusals after which further ones of a URL count as failures: it may be the URL that the
 /// host cannot serve.
@@ -60,7 +60,7 @@ pub(crate) async fn leave_alone(
     let key = politeness.host_policy(&job.target().host()).key;
     match scheduling.asker.back_off(&key, politeness, failure, Some(&job.message.crawl)).await {
         Ok(until) => {
-            scheduling.standstill.waits(&key, until, Why::Refused(failure.status.unwrap_or_default()));
+            scheduling.idle_reasons.waits(&key, until, Why::Refused(failure.status.unwrap_or_default()));
             Ok(until)
         }
         Err(error) => Err(aborted(&scheduling.context.health, error)),

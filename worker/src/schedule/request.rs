@@ -17,7 +17,7 @@ use super::Scheduling;
 use super::robots_memory::RobotsVerdict;
 use crate::job::Job;
 use crate::job::settlement::aborted;
-use crate::telemetry::standstill::Why;
+use crate::telemetry::idle_reasons::Why;
 
 /// A URL in a waitlist stays away for this part of its wait at least: so how many of a host come back in a second to look depends on the host's rate, and not
 /// on how many wait.
@@ -137,7 +137,7 @@ fn note(scheduling: &Scheduling, request: &HostRequest, decision: &Decision) {
     if let Decision::At { wait, .. } | Decision::Later { wait, .. } = decision
         && !request.pace.interval.is_zero()
     {
-        scheduling.standstill.waits(
+        scheduling.idle_reasons.waits(
             &request.key,
             UnixMs::now().plus(*wait),
             Why::Pace(request.pace.interval),

@@ -14,7 +14,7 @@ use trawl_web::NoRobots;
 use super::robots_store::{known_or_fetched, time_to_live};
 use super::{Scheduling, apart, blameless};
 use crate::spiders::LoadedSpider;
-use crate::telemetry::standstill::Why;
+use crate::telemetry::idle_reasons::Why;
 
 /// The result of getting a file.
 pub(super) enum Learnt {
@@ -59,7 +59,7 @@ async fn fetch(
     origin: &Origin,
 ) -> std::result::Result<(RobotsFile, Duration), Learnt> {
     let mut way = scheduling.asker.robots.way(origin);
-    let asking = scheduling.standstill.asks_robots(origin);
+    let asking = scheduling.idle_reasons.asks_robots(origin);
     let domain = HostKey::domain(&origin.robots_txt().host());
     let answer = apart::ask(&scheduling.domains, spider, domain, async |fetcher| {
         fetcher.robots(&scheduling.asker.schedules, &spider.politeness, &mut way).await
@@ -80,7 +80,7 @@ async fn fetch(
         Err(NoRobots::Later(until)) => Learnt::Later(until),
         Err(NoRobots::Blameless(failure)) => Learnt::Later(blameless::fails(scheduling, spider, &failure)),
         Err(NoRobots::Refused(host, failure, until)) => {
-            scheduling.standstill.waits(&host, until, Why::Refused(failure.status.unwrap_or_default()));
+            scheduling.idle_reasons.waits(&host, until, Why::Refused(failure.status.unwrap_or_default()));
             Learnt::Refused(failure, until)
         }
     };

@@ -33,7 +33,7 @@ use crate::job::settlement::Settlement;
 use crate::schedule::backoff::refused;
 use crate::schedule::blameless::wanting_until;
 use crate::schedule::domains::SLOW;
-use crate::telemetry::standstill::Why;
+use crate::telemetry::idle_reasons::Why;
 
 /// Approximate number of urgent jobs of a host that may stay off its waitlist at once.
 const MOST_AHEAD: usize = 8;
@@ -304,7 +304,7 @@ impl Scheduler {
             Err(away) => {
                 due.permits.give_back(fetch_permit);
                 let until = UnixMs::now().plus(away);
-                self.scheduling.standstill.waits(host_permit.host(), until, Why::Slow);
+                self.scheduling.idle_reasons.waits(host_permit.host(), until, Why::Slow);
                 self.pass_on(Settlement::snooze(job, until)).await;
                 None
             }
@@ -346,7 +346,7 @@ impl Scheduler {
         let host = job.target().host();
         let until = UnixMs::now().plus(self.scheduling.domains.keeps_away(&HostKey::domain(&host))?);
         let key = job.spider.politeness.host_policy(&host).key;
-        self.scheduling.standstill.waits(&key, until, Why::Slow);
+        self.scheduling.idle_reasons.waits(&key, until, Why::Slow);
         Some(until)
     }
 

@@ -14,7 +14,7 @@ use super::polite::PoliteClient;
 use super::wanting::Wanting;
 use crate::context::Context;
 use crate::telemetry::host_log::HostLog;
-use crate::telemetry::standstill::Standstill;
+use crate::telemetry::idle_reasons::IdleReasons;
 
 /// The state by which this worker's hosts are asked, for the scheduler and for redirects of running fetches.
 pub(crate) struct Scheduling {
@@ -22,12 +22,12 @@ pub(crate) struct Scheduling {
     /// The schedules of hosts, their robots.txt files, and the exchange of slots, which programs use as well.
     pub(crate) asker: PoliteClient,
     pub(crate) domains: Arc<Domains>,
-    pub(crate) standstill: Arc<Standstill>,
+    pub(crate) idle_reasons: Arc<IdleReasons>,
     pub(crate) wanting: Wanting,
 }
 
 impl Scheduling {
-    pub(crate) fn new(context: &Arc<Context>, hosts: Arc<dyn Hosts>, standstill: Arc<Standstill>) -> Self {
+    pub(crate) fn new(context: &Arc<Context>, hosts: Arc<dyn Hosts>, idle_reasons: Arc<IdleReasons>) -> Self {
         let settings = &context.settings;
         let schedules = HostSchedules {
             hosts,
@@ -46,7 +46,7 @@ impl Scheduling {
             host_log: Some(Arc::new(HostLog::new(context.log.clone()))),
         };
         let domains = Arc::new(Domains::new(&settings.worker));
-        Self { context: Arc::clone(context), asker, domains, standstill, wanting: Wanting::default() }
+        Self { context: Arc::clone(context), asker, domains, idle_reasons, wanting: Wanting::default() }
     }
 
     /// Renews the in-flight state of long requests at their hosts, until the future is dropped.

@@ -28,7 +28,7 @@ use crate::context::Context;
 use crate::fetch::known_links::KnownLinks;
 use crate::job::page_output::PageOutput;
 use crate::job::settlement::{Disposition, Handled, MANY_LINKS, Settlement};
-use crate::telemetry::standstill::{Standstill, Why};
+use crate::telemetry::idle_reasons::{IdleReasons, Why};
 use crate::telemetry::tally::Tally;
 use crate::telemetry::url_log::UrlLog;
 
@@ -46,7 +46,7 @@ pub(crate) struct Settler {
     pub(crate) tally: Arc<Tally>,
     pub(crate) known_links: Arc<KnownLinks>,
     pub(crate) url_log: Arc<UrlLog>,
-    pub(crate) standstill: Arc<Standstill>,
+    pub(crate) idle_reasons: Arc<IdleReasons>,
 }
 
 /// Settles what comes, in batches, until every sender is gone. Pages with many links are settled beside the others, one after the other. What there is no
@@ -238,7 +238,7 @@ fn ruling(settler: &Settler, handled: Handled) -> ports::Settlement {
         }
         Disposition::Retry { failure, until } => {
             if let Some(target) = message.target() {
-                settler.standstill.waits(&HostKey::host(&target.host()), until, Why::Retry(failure.class));
+                settler.idle_reasons.waits(&HostKey::host(&target.host()), until, Why::Retry(failure.class));
             }
             settler.tally.retried();
             metrics::url_retried(failure.class);

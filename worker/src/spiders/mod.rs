@@ -24,6 +24,7 @@ use trawl_common::ports::{self, Sink, SinkFactory};
 use trawl_common::settings::{Politeness, Retry, Settings};
 use trawl_common::spider::folder::{Folder, Unusable};
 use trawl_common::spider::{Bans, FileHash, Handler, Scope, Spider, SpiderText};
+use trawl_common::text::printable;
 use trawl_extract::{Extractor, Ready};
 use trawl_handlers::{CannotRun, ProxyAccess};
 use trawl_web::{Fetcher, MemoryBudget, Threads};
@@ -68,8 +69,11 @@ struct ProgramVersion {
     shown: FileHash,
 }
 
-/// Maximum number of programs whose versions are reported.
+/// Maximum number of programs whose versions are reported, and of files that cannot be used.
 const REPORTED: usize = 200;
+
+/// Maximum length of the mistake in a file as it is reported.
+const MAX_MISTAKE_BYTES: usize = 300;
 
 impl LoadedSpider {
     /// Returns the retries of pages that its program fails at.
@@ -121,7 +125,7 @@ pub enum Unready {
     #[error("[handler] run: {0}")]
     Program(#[from] CannotRun),
     /// A crawl brings a program that the files of this machine do not have.
-    #[error("its [handler] is not that of {}: a worker runs only what its own files say", .0.display())]
+    #[error("its [handler] is not that of {}, and a worker runs only what its own files say: a crawl that was opened before that was changed has to be cancelled", .0.display())]
     ForeignProgram(PathBuf),
     /// A sink cannot be opened with its settings.
     #[error(transparent)]
@@ -278,8 +282,9 @@ impl Spiders {
 
     /// Loads a spider from a text, reusing its open sinks if they are the same.
     fn load_text(&self, name: &SpiderName, text: &SpiderText) -> Result<LoadedSpider, Unready> {
+        // First: other mistakes may only follow from another file here, and no mending of that mends them.
+        self.check_program(&self.folder.reading(name, text.as_str()).spider, text)?;
         let mut loaded = self.ready(name, Some(text.as_str()))?;
-        self.check_program(&loaded.spider, text)?;
         let others = self.all_brought().chain(self.of_file(name));
         let like = others
             .filter(|other| other.spider.name == *name)
@@ -423,11 +428,37 @@ impl Spiders {
 
     /// Returns the versions of the programs of spiders that are in use here; only some of them if there are many.
     pub(crate) fn programs(&self) -> BTreeMap<SpiderName, FileHash> {
+        let versions =
+            self.all().filter_map(|loaded| Some((loaded.spider.name.clone(), loaded.version?.shown)));
+        versions.take(REPORTED).collect()
+    }
+
+    /// Returns the spiders whose programs are the limit, with the number of pages and tasks that wait for them; only
+    /// some of them if there are many.
+    pub(crate) fn behind(&self) -> BTreeMap<SpiderName, u64> {
+        let behind = self.all().filter_map(|loaded| {
+            let waiting = loaded.program.as_ref()?.behind()?;
+            Some((loaded.spider.name.clone(), waiting as u64))
+        });
+        behind.take(REPORTED).collect()
+    }
+
+    /// Returns all loaded spiders.
+    fn all(&self) -> impl Iterator<Item = Arc<LoadedSpider>> {
         let all: Vec<_> =
             self.known.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
-        let loaded = self.all_brought().chain(all.into_iter().filter_map(|known| known.loaded));
-        let versions = loaded.filter_map(|loaded| Some((loaded.spider.name.clone(), loaded.version?.shown)));
-        versions.take(REPORTED).collect()
+        self.all_brought().chain(all.into_iter().filter_map(|known| known.loaded))
+    }
+
+    /// Returns the spiders whose current file cannot be used, so that an older version of it is; only some of them if there are
+    /// many.
+    pub(crate) fn outdated(&self) -> BTreeMap<SpiderName, String> {
+        let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let outdated = all.iter().filter(|(_, known)| known.loaded.is_some());
+        let wrong = outdated.filter_map(|(name, known)| {
+            Some((name.clone(), printable(known.wrong.as_ref()?, MAX_MISTAKE_BYTES)))
+        });
+        wrong.take(REPORTED).collect()
     }
 
     fn look(&self, name: &SpiderName, before: Known) -> Known {
@@ -503,7 +534,7 @@ impl Spiders {
         let fetcher = Fetcher::from_spider(&spider, &self.settings.fetch)?.within(self.memory.clone());
         let apart = fetcher.on(&self.threads)?;
         let proxy = (self.proxy)(&spider, &apart)?;
-        let program = Running::new(&spider, self.folder.program_folder(name), proxy)?;
+        let program = Running::new(&spider, self.folder.program_folder(name), proxy, false)?;
         Ok(LoadedSpider {
             scope,
             bans,

@@ -105,12 +105,15 @@ fn a_file_that_breaks_or_goes_leaves_the_last_version_that_worked() {
     fixture.write("max_pages = ");
     fixture.spiders.look_again();
     assert_eq!((fixture.pages(), fixture.is_wrong()), (Some(1), true));
+    let told = fixture.spiders.outdated();
+    assert!(told[&fixture.name].contains("shop.toml"), "its heartbeat says so: {told:?}");
     fs::remove_file(fixture.folder.path().join("shop.toml")).unwrap();
     fixture.spiders.look_again();
     assert_eq!((fixture.pages(), fixture.is_wrong()), (Some(1), true));
     fixture.write("max_pages = 1");
     fixture.spiders.look_again();
     assert_eq!((fixture.pages(), fixture.is_wrong()), (Some(1), false));
+    assert_eq!(fixture.spiders.outdated(), BTreeMap::new());
 }
 
 #[test]
@@ -309,6 +312,27 @@ fn a_program_works_in_a_crawl_that_gives_the_arguments_which_its_file_lacks() {
     assert!(brought(text("'http://a.example'")).unwrap().program.is_some());
     let other = text("'http://a.example'").replace("of =", "for =");
     assert!(brought(other).is_none(), "the file here gives its program no such secret");
+}
+
+#[test]
+fn a_crawl_that_keeps_a_wrong_program_says_that_it_has_to_be_cancelled_once_the_file_is_mended() {
+    let fixture = Fixture::new();
+    let text = |program: &str, site: &str| {
+        format!(
+            "[start]\nsitemaps = ['{{arg.site}}/1']\n[handler]\nrun = ['{program}']\nmode = 'stream'\n[[sinks]]\nkind = 'jsonl'\n\
+             path = '/srv/items.jsonl'\n[arguments]\nsite = '{site}'\n"
+        )
+    };
+    let brought = SpiderText::from(text("no-such-program", "http://a.example"));
+    let wrong = || {
+        fixture.spiders.look_again();
+        assert!(fixture.spiders.of_text(&fixture.name, &brought).is_none());
+        fixture.spiders.wrong(&fixture.name, Some(&brought)).unwrap()
+    };
+    fixture.write(&text("no-such-program", "http://b.example"));
+    assert!(wrong().contains("there is no program `no-such-program`"), "{}", wrong());
+    fixture.write(&text("sh", "http://b.example"));
+    assert!(wrong().contains("has to be cancelled"), "{}", wrong());
 }
 
 #[test]

@@ -39,7 +39,7 @@ use crate::context::Context;
 use crate::job::settlement::{Settlement, aborted};
 use crate::programs::Watch;
 use crate::spiders::LoadedSpider;
-use crate::telemetry::standstill::{Standstill, requeue};
+use crate::telemetry::idle_reasons::{IdleReasons, requeue};
 
 /// Approximate delay of a task whose crawl has as many pages and tasks in flight as its limit still allows.
 const AWAITED: Duration = Duration::from_secs(2);
@@ -58,7 +58,7 @@ pub(crate) fn tasks_ahead(at_once: u16) -> u16 {
 pub(crate) struct Tasks {
     pub(crate) context: Arc<Context>,
     pub(crate) frontier: Arc<dyn Frontier>,
-    pub(crate) standstill: Arc<Standstill>,
+    pub(crate) idle_reasons: Arc<IdleReasons>,
     pub(crate) watch: Arc<Watch>,
     pub(crate) runner: Arc<dyn TaskRunner>,
     pub(crate) spiders: CrawlSpiders,
@@ -128,7 +128,7 @@ impl Tasks {
             Ok(spider) if self.runner.runs(&spider) => spider,
             other => {
                 let why = other.err().unwrap_or_else(|| "it has no [handler]".to_owned());
-                return Err(self.standstill.leave_to_others(message, &why));
+                return Err(self.idle_reasons.requeue(message, &why));
             }
         };
         if message.is_expired(UnixMs::now()) {
@@ -170,7 +170,7 @@ impl Tasks {
             }
         };
         if matches!(ran, Ok(Ran::Done(_) | Ran::Failed(_) | Ran::Skipped)) {
-            self.standstill.works_for(&spider.spider.name);
+            self.idle_reasons.works_for(&spider.spider.name);
         }
         match ran {
             Ok(ran) => outcome::settlement(self, claimed, spider, task, ran),

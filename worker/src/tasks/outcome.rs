@@ -67,7 +67,7 @@ pub(super) fn settlement(
         Ran::Failed(failure) => Err(failure),
         Ran::Skipped => return Settlement::of_task(claimed.clone(), Outcome::Skipped(Skip::Handler)),
         Ran::NotRun(why) => {
-            let outcome = tasks.standstill.cannot_run(health, &claimed.message, why);
+            let outcome = tasks.idle_reasons.cannot_run(health, &claimed.message, why);
             return Settlement::of_task(claimed.clone(), outcome);
         }
     };

@@ -9,8 +9,8 @@ use tracing::info;
 use trawl_common::metrics;
 use trawl_common::ports::{BeatReply, Frontier, Heartbeat, Result};
 
+use super::idle_reasons::{IdleReasons, STILL};
 use super::latencies::Latencies;
-use super::standstill::{STILL, Standstill};
 use super::tally::{Counts, Tally};
 use crate::context::Context;
 use crate::programs::Watch;
@@ -29,7 +29,7 @@ pub(crate) struct Reporter {
     pub(crate) frontier: Arc<dyn Frontier>,
     pub(crate) tally: Arc<Tally>,
     pub(crate) latencies: Arc<Latencies>,
-    pub(crate) standstill: Arc<Standstill>,
+    pub(crate) idle_reasons: Arc<IdleReasons>,
     /// The work that programs are doing.
     pub(crate) watch: Arc<Watch>,
     pub(crate) spiders: Arc<Spiders>,
@@ -102,7 +102,7 @@ impl Reporter {
         let mut said = None;
         loop {
             ticks.tick().await;
-            let reason = self.standstill.reason(self.tally.ended());
+            let reason = self.idle_reasons.reason(self.tally.ended());
             if let Some(waits) =
                 reason.as_ref().filter(|_| reason != said && self.context.health.trouble().is_none())
             {
@@ -121,9 +121,11 @@ impl Reporter {
             pages_per_second,
             latency: self.latencies.take(),
             trouble: self.waits(),
-            lacks: self.standstill.lacks(),
+            lacks: self.idle_reasons.lacks(),
             running: self.watch.tasks(),
             programs: self.spiders.programs(),
+            outdated: self.spiders.outdated(),
+            behind: self.spiders.behind(),
         };
         self.frontier.beat(&beat).await
     }
@@ -131,7 +133,7 @@ impl Reporter {
     /// Returns the problem that keeps this worker from its work, or the reason why no URL has ended for a
     /// while.
     fn waits(&self) -> Option<String> {
-        self.context.health.trouble().or_else(|| self.standstill.reason(self.tally.ended()))
+        self.context.health.trouble().or_else(|| self.idle_reasons.reason(self.tally.ended()))
     }
 }
 

@@ -58,6 +58,13 @@ impl PageReader {
         Ok(Self { program: running(spider, folder, proxy)?, ..self })
     }
 
+    /// Ends the program, if there is one, so that all it writes to its standard error is shown.
+    pub async fn end(self) {
+        if let Some(program) = self.program {
+            program.end().await;
+        }
+    }
+
     /// Returns the result of `spider` for `response`, which was fetched from `landed` by `request`, if that is
     /// not plain.
     ///
@@ -78,7 +85,8 @@ impl PageReader {
             return Ok(Tried::new(spider, scope, landed, response, extraction));
         }
         if !extractor.reads(&response) {
-            return Err(not_read(response.content_type().unwrap_or("no type")));
+            let content_type = response.content_type().unwrap_or("no type");
+            return Err(not_read(format_args!("{content_type} is not what this spider reads")));
         }
         let extraction =
             self.parser.read(Arc::clone(extractor), landed.clone(), response.clone(), request).await?;
@@ -139,9 +147,11 @@ impl TaskTrial {
         Ok(running(spider, folder, proxy)?.map(Self).ok_or(CannotRun::None)?)
     }
 
-    /// Runs a task.
-    pub async fn task(&self, task: TaskView) -> Ended {
-        self.0.task(task).await
+    /// Runs a task, and ends the program.
+    pub async fn task(self, task: TaskView) -> Ended {
+        let ended = self.0.task(task).await;
+        self.0.end().await;
+        ended
     }
 }
 
@@ -152,9 +162,9 @@ fn running(spider: &Spider, folder: PathBuf, proxy: &Arc<HandlerProxy>) -> Resul
     }
     let fetcher = Fetcher::from_spider(spider, &proxy.settings().fetch)?;
     let access = proxy.access(spider, &fetcher)?;
-    Ok(Running::new(spider, folder, access)?)
+    Ok(Running::new(spider, folder, access, true)?)
 }
 
-fn not_read(content_type: &str) -> Untried {
-    Untried::Skipped(Skip::ContentType, format!("{content_type} is not what this spider reads"))
+fn not_read(why: impl ToString) -> Untried {
+    Untried::Skipped(Skip::ContentType, why.to_string())
 }

@@ -187,13 +187,13 @@ impl<'a> Trial<'a> {
                 }
                 Ok(Answer::Unread { status, content_type }) => {
                     self.status = Some(status);
-                    return Err(End::Untried(not_read(&content_type)));
+                    return Err(End::Untried(not_read(NoPage::Unread(content_type))));
                 }
                 Ok(Answer::Redirect(target)) => {
                     self.redirects.push(target.target.clone());
                     self.trail.follow(target, &self.scope).map_err(|no_page| match no_page {
                         NoPage::Failed(failure) => failed(failure),
-                        NoPage::OutOfScope(_) => skipped(Skip::Scope, &no_page),
+                        NoPage::OutOfScope(_) | NoPage::Unread(_) => skipped(Skip::Scope, &no_page),
                     })?;
                 }
                 Err(failure) => {

@@ -26,8 +26,8 @@ use crate::settle::Settler;
 use crate::spiders::{ProxyForPrograms, Spiders};
 use crate::tasks::{TaskRunner, tasks_ahead};
 use crate::telemetry::background::Reporter;
+use crate::telemetry::idle_reasons::IdleReasons;
 use crate::telemetry::latencies::Latencies;
-use crate::telemetry::standstill::Standstill;
 use crate::telemetry::tally::Tally;
 use crate::telemetry::url_log::UrlLog;
 
@@ -48,9 +48,9 @@ impl Worker {
         health.log_to(log.writer.reporter());
         let settings = Arc::new(settings);
         let context = Arc::new(Context { id, settings, health, log: log.writer.clone() });
-        let standstill = Arc::<Standstill>::default();
+        let idle_reasons = Arc::<IdleReasons>::default();
         let scheduling =
-            Arc::new(Scheduling::new(&context, Arc::clone(&ports.hosts), Arc::clone(&standstill)));
+            Arc::new(Scheduling::new(&context, Arc::clone(&ports.hosts), Arc::clone(&idle_reasons)));
         let tasks = runner(&scheduling.asker);
         let proxy = HandlerProxy::new(scheduling.asker.clone());
         let proxy_ends = proxy.until_dropped();
@@ -90,14 +90,14 @@ impl Worker {
             tally: Arc::clone(&tally),
             known_links,
             url_log,
-            standstill: Arc::clone(&standstill),
+            idle_reasons: Arc::clone(&idle_reasons),
         };
         let reporter = Reporter {
             context: Arc::clone(&context),
             frontier: Arc::clone(&frontier),
             tally,
             latencies,
-            standstill: Arc::clone(&standstill),
+            idle_reasons: Arc::clone(&idle_reasons),
             watch: Arc::clone(&watch),
             spiders: Arc::clone(&spiders),
         };
@@ -110,7 +110,7 @@ impl Worker {
             scheduling,
             fetching: Arc::new(fetching),
             settler: Arc::new(settler),
-            standstill,
+            idle_reasons,
             reporter: Arc::new(reporter),
             watch,
             tasks,

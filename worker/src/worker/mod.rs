@@ -26,7 +26,7 @@ use crate::settle::Settler;
 use crate::spiders::{Spiders, Unready};
 use crate::tasks::TaskRunner;
 use crate::telemetry::background::Reporter;
-use crate::telemetry::standstill::Standstill;
+use crate::telemetry::idle_reasons::IdleReasons;
 use crate::telemetry::tally::Counts;
 
 /// The reason why a worker could not start or continue.
@@ -56,7 +56,7 @@ pub(crate) struct Worker {
     scheduling: Arc<Scheduling>,
     fetching: Arc<Fetching>,
     settler: Arc<Settler>,
-    standstill: Arc<Standstill>,
+    idle_reasons: Arc<IdleReasons>,
     reporter: Arc<Reporter>,
     watch: Arc<Watch>,
     /// The task runner, if there is one, and the number of tasks to run at once.

@@ -22,7 +22,7 @@ const SETTLEMENTS_AHEAD: usize = 1024;
 impl Worker {
     /// Starts the stages. Each ends when the one before it has ended and its channel is empty.
     pub(super) fn spawn_pipeline(&self) -> JoinSet<()> {
-        let Self { context, frontier, standstill, stop, .. } = self;
+        let Self { context, frontier, idle_reasons, stop, .. } = self;
         let (ready, to_start) = mpsc::channel(STARTS_AHEAD);
         let (store, to_store) = mpsc::channel(SETTLEMENTS_AHEAD);
         let (settle, to_settle) = mpsc::channel(SETTLEMENTS_AHEAD);
@@ -30,7 +30,7 @@ impl Worker {
         let spiders = CrawlSpiders::new(of, stats, Arc::clone(&context.health));
         let mut pipeline = JoinSet::new();
 
-        let (claiming, idle) = (Arc::clone(frontier), Arc::clone(standstill));
+        let (claiming, idle) = (Arc::clone(frontier), Arc::clone(idle_reasons));
         let claims = Claims::new(claiming, idle, spiders.clone(), store.clone());
         let exits = Exits { ready, settle: store.clone() };
         pipeline.spawn(Scheduler::new(Arc::clone(&self.scheduling), exits, claims, stop.clone()).run());
@@ -39,7 +39,7 @@ impl Worker {
             let tasks = Tasks {
                 context: Arc::clone(context),
                 frontier: Arc::clone(frontier),
-                standstill: Arc::clone(standstill),
+                idle_reasons: Arc::clone(idle_reasons),
                 watch: Arc::clone(&self.watch),
                 runner: Arc::clone(runner),
                 spiders,

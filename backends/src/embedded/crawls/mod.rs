@@ -1,5 +1,6 @@
 //! The table `crawls`: the terms, the status and the counters of each crawl.
 
+pub(crate) mod beats;
 pub(crate) mod commands;
 pub(crate) mod control;
 pub(crate) mod crawl_stats;

@@ -15,6 +15,7 @@ use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
 
 use crate::embedded::crawls;
+use crate::embedded::crawls::beats;
 use crate::embedded::crawls::crawl_stats;
 use crate::embedded::crawls::crawl_stats::Clock;
 use crate::embedded::crawls::forgetting;
@@ -49,6 +50,8 @@ impl LastBeat {
             lacks: beat.lacks.clone(),
             running: beat.running.clone(),
             programs: beat.programs.clone(),
+            outdated: beat.outdated.clone(),
+            behind: beat.behind.clone(),
         };
         *last = Some((state, Instant::now() + BEAT_TTL));
         if draining { BeatReply::Drain } else { BeatReply::GoOn }
@@ -68,7 +71,7 @@ impl LastBeat {
         last.take_if(|(state, _)| state.worker == *worker);
     }
 
-    fn living(&self) -> Option<WorkerState> {
+    pub(crate) fn living(&self) -> Option<WorkerState> {
         let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         last.as_ref().filter(|(_, until)| *until > Instant::now()).map(|(state, _)| state.clone())
     }
@@ -160,7 +163,11 @@ impl Stats for EmbeddedStats {
 
     /// Returns the worker of this process.
     async fn workers(&self) -> Result<Vec<WorkerState>> {
-        Ok(self.last_beat.living().into_iter().collect())
+        let living = match self.clock {
+            Clock::Runs => self.last_beat.living(),
+            Clock::AsTouched => self.store.call(|db, _| beats::read(db, BEAT_TTL)).await?,
+        };
+        Ok(living.into_iter().collect())
     }
 
     /// A worker that is gone has ended with its process, and its heartbeats with it.

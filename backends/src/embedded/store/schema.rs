@@ -276,6 +276,10 @@ const PAGES: &str = "
     ) STRICT;
 ";
 
+/// The last heartbeat of the worker. Programs that do not know the table leave it alone, so it needs no version of its own.
+const HEARTBEAT: &str =
+    "CREATE TABLE IF NOT EXISTS heartbeat (at INTEGER NOT NULL, worker TEXT NOT NULL) STRICT;";
+
 /// The changes to a file of version 1 that make room for the new tables.
 const OUT_OF_1: &str = "
     ALTER TABLE crawls ADD COLUMN paused INTEGER;
@@ -436,6 +440,7 @@ fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
     for (_, step) in STEPS.iter().filter(|(version, _)| *version >= from) {
         tx.execute_batch(step)?;
     }
+    tx.execute_batch(HEARTBEAT)?;
     tx.commit()?;
     db.busy_timeout(BUSY_TIMEOUT)?;
     Ok(())

@@ -84,7 +84,7 @@ impl Admission for RedisRecords {
             closing::STALE => Err(stale(&lease)),
             closing::FINISHED => {
                 self.log_discovery(&lease.crawl).await?;
-                self.write_end_down(&lease.crawl, CrawlState::Finished).await;
+                self.log_end(&lease.crawl, CrawlState::Finished).await;
                 Ok(())
             }
             closing::DISCOVERED => self.log_discovery(&lease.crawl).await,

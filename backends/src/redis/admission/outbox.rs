@@ -21,7 +21,7 @@ impl Outbox for RedisRecords {
             for key in batch {
                 call.arg(key.as_str());
             }
-            self.unless_foreign::<()>(crawl, self.redis.run(&call).await).await?;
+            self.unless_wrong_type::<()>(crawl, self.redis.run(&call).await).await?;
         }
         Ok(())
     }
@@ -34,7 +34,7 @@ impl Outbox for RedisRecords {
             for &at in &places {
                 call.arg(tasks[at].work.as_str()).arg(-tasks[at].work.priority().get());
             }
-            match self.unless_foreign::<()>(crawl, self.redis.run(&call).await).await {
+            match self.unless_wrong_type::<()>(crawl, self.redis.run(&call).await).await {
                 Err(Error { kind: ErrorKind::Full, .. }) => {}
                 listed => drop(listed?),
             }

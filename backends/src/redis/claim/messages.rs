@@ -9,7 +9,7 @@ use trawl_common::time::UnixMs;
 
 use crate::redis::RedisRecords;
 use crate::redis::keys::CrawlKeys;
-use crate::redis::recovery::foreign;
+use crate::redis::recovery::wrong_type;
 use crate::redis::script_calls::{batches, by_crawl, corrupt, optional};
 use crate::redis::scripts::CrawlScript;
 use crate::redis::scripts::codes::{reply, sender};
@@ -44,8 +44,8 @@ impl RedisRecords {
         for (crawl, places) in by_crawl(messages, |message| &message.crawl) {
             let batch: Vec<&Message> = places.iter().map(|&at| &messages[at]).collect();
             let reply = self.claim_batch(worker, crawl, &batch, purpose).await;
-            let reply = self.unless_foreign(crawl, reply).await?.unwrap_or_else(|| {
-                vec![ClaimReply::Wait { until: UnixMs::now().plus(foreign::WAIT) }; batch.len()]
+            let reply = self.unless_wrong_type(crawl, reply).await?.unwrap_or_else(|| {
+                vec![ClaimReply::Wait { until: UnixMs::now().plus(wrong_type::WAIT) }; batch.len()]
             });
             for (&at, reply) in places.iter().zip(reply) {
                 replies[at] = reply;

@@ -40,7 +40,7 @@ impl Claims for RedisRecords {
             for &at in &places {
                 call.arg(claims[at].key.as_str());
             }
-            let answer: Option<Vec<i64>> = self.unless_foreign(crawl, self.redis.run(&call).await).await?;
+            let answer: Option<Vec<i64>> = self.unless_wrong_type(crawl, self.redis.run(&call).await).await?;
             let Some(answer) = answer else { continue };
             if answer.is_empty() {
                 self.obey(crawl).await?;
@@ -62,7 +62,7 @@ impl Claims for RedisRecords {
         call.arg(worker.as_str()).arg(MAX_STARTS).arg(task.work.as_str()).arg(task.work.priority().get());
         loop {
             let reply: Result<Value> = self.redis.run(&call).await;
-            let Some(reply) = self.unless_foreign(&task.crawl, reply).await? else {
+            let Some(reply) = self.unless_wrong_type(&task.crawl, reply).await? else {
                 return Ok(TaskStart::This(Start::Lost));
             };
             match Reply::read(&task.crawl, &reply).ok_or_else(|| corrupt("start_task"))? {

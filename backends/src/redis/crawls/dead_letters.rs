@@ -27,7 +27,7 @@ impl DeadLetters for RedisRecords {
             for &at in &places {
                 call.arg(&dead_letters[at].url).arg(encode(&dead_letters[at].note()));
             }
-            let is_known = self.unless_foreign(crawl, self.redis.run(&call).await).await?;
+            let is_known = self.unless_wrong_type(crawl, self.redis.run(&call).await).await?;
             if is_known == Some(false) && crawl.is_adhoc() {
                 self.restore(crawl).await?;
                 let _: bool = self.redis.run(&call).await?;

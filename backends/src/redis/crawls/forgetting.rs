@@ -21,7 +21,7 @@ pub(crate) enum Seeing {
 impl RedisRecords {
     /// Returns the number of URLs that the spider has seen, in either form.
     pub(crate) async fn count_seen(&self, spider: &SpiderName) -> Result<u64> {
-        let keys = SeenKeys::of_spider(spider);
+        let keys = SeenKeys::for_spider(spider);
         let plain: u64 = self.redis.query(redis::cmd("SCARD").arg(&keys.plain)).await?;
         let packed: Option<u64> = self.redis.query(redis::cmd("HGET").arg(&keys.packed).arg("urls")).await?;
         Ok(plain + packed.unwrap_or_default())
@@ -30,7 +30,7 @@ impl RedisRecords {
     /// Scans the plain set; a packed set yields none.
     pub(crate) async fn scan_seen(&self, spider: &SpiderName, cursor: u64) -> Result<SeenUrls> {
         let mut scan = redis::cmd("SSCAN");
-        scan.arg(SeenKeys::of_spider(spider).plain).arg(cursor).arg("COUNT").arg(BATCH);
+        scan.arg(SeenKeys::for_spider(spider).plain).arg(cursor).arg("COUNT").arg(BATCH);
         let (next, texts): (u64, Vec<Vec<u8>>) = self.redis.query(&scan).await?;
         // There are tasks too, and others may have added texts that are no URLs of trawl's.
         let key = |text: &Vec<u8>| Key::recorded(str::from_utf8(text).ok()?).ok();
@@ -41,7 +41,7 @@ impl RedisRecords {
     /// Returns what the spider knows of each URL and request, or knew before it forgot it. The crawls are listed
     /// anew for each batch: one that is opened later takes in no seen URL.
     pub(crate) async fn see(&self, spider: &SpiderName, urls: &[Key], what: Seeing) -> Result<Vec<Seen>> {
-        let keys = SeenKeys::of_spider(spider);
+        let keys = SeenKeys::for_spider(spider);
         let mut all = Vec::with_capacity(urls.len());
         for batch in urls.chunks(BATCH) {
             let mut call = self.scripts.seen_urls.key(&keys.plain);
@@ -68,7 +68,7 @@ impl RedisRecords {
     }
 
     pub(crate) async fn forget_all(&self, spider: &SpiderName) -> Result<()> {
-        let keys = SeenKeys::of_spider(spider);
+        let keys = SeenKeys::for_spider(spider);
         let mut call = self.scripts.forget_all.key(&keys.plain);
         call.key(&keys.packed);
         let crawls = self.crawls_of(spider).await?;

@@ -51,14 +51,14 @@ impl RedisRecords {
     }
 
     /// Returns whether the log has the end of a crawl; `false` if somebody has overwritten the mark.
-    pub(crate) async fn has_end_written(&self, crawl: &CrawlRef) -> bool {
+    pub(crate) async fn has_logged_end(&self, crawl: &CrawlRef) -> bool {
         let noted = redis::cmd("HEXISTS").arg(CrawlKeys::new(crawl).told).arg(LOGGED).to_owned();
         self.redis.query(&noted).await.unwrap_or_default()
     }
 
     /// Writes to the log that a crawl has ended, so that a Redis that forgets it does not begin it anew. If that
     /// fails, the sweeper does it.
-    pub(crate) async fn write_end_down(&self, crawl: &CrawlRef, status: CrawlState) {
+    pub(crate) async fn log_end(&self, crawl: &CrawlRef, status: CrawlState) {
         let written = async {
             self.log(|| Record::status(crawl, status, None)).await?;
             self.keep_noted(crawl, LOGGED, &1).await

@@ -17,7 +17,7 @@ impl RedisRecords {
     pub(crate) async fn read_places(&self, crawl: &CrawlRef) -> Result<Places> {
         let mut call = self.scripts.places.on(&CrawlKeys::new(crawl));
         let reply = self.redis.run(call.arg(LOOKED_AT)).await;
-        let reply: Vec<String> = self.unless_foreign(crawl, reply).await?.unwrap_or_default();
+        let reply: Vec<String> = self.unless_wrong_type(crawl, reply).await?.unwrap_or_default();
         if reply.is_empty() { Ok(Places::default()) } else { read(&reply).ok_or_else(|| corrupt("places")) }
     }
 }

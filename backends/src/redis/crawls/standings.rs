@@ -130,7 +130,7 @@ impl RedisRecords {
         let mut standings = Vec::with_capacity(crawls.len());
         for crawl in crawls {
             let reply = self.standings_of(std::slice::from_ref(crawl)).await;
-            standings.extend(self.unless_foreign(crawl, reply).await?.unwrap_or_default());
+            standings.extend(self.unless_wrong_type(crawl, reply).await?.unwrap_or_default());
         }
         Ok(standings)
     }

@@ -33,7 +33,7 @@ impl Stats for RedisRecords {
         let mut all = Vec::new();
         for crawl in self.all_crawls().await? {
             let stats = self.read_stats(&crawl).await;
-            all.extend(self.unless_foreign(&crawl, stats).await?.flatten());
+            all.extend(self.unless_wrong_type(&crawl, stats).await?.flatten());
         }
         all.sort_by_key(|stats| std::cmp::Reverse(stats.started));
         Ok(all)
@@ -43,7 +43,7 @@ impl Stats for RedisRecords {
         let mut open = Vec::new();
         for crawl in self.open_crawls_of(spider).await? {
             let stats = self.read_stats(&crawl).await;
-            open.extend(self.unless_foreign(&crawl, stats).await?.flatten());
+            open.extend(self.unless_wrong_type(&crawl, stats).await?.flatten());
         }
         open.retain(|stats| !stats.status.is_over());
         open.sort_by_key(|stats| std::cmp::Reverse(stats.started));
@@ -57,7 +57,7 @@ impl Stats for RedisRecords {
     async fn backlog(&self, crawl: &CrawlRef) -> Result<Backlog> {
         let mut call = self.scripts.backlog.on(&CrawlKeys::new(crawl));
         let reply = self.redis.run(call.arg(MEASURED)).await;
-        let (urls, bytes) = self.unless_foreign(crawl, reply).await?.unwrap_or_default();
+        let (urls, bytes) = self.unless_wrong_type(crawl, reply).await?.unwrap_or_default();
         Ok(Backlog { urls, bytes })
     }
 

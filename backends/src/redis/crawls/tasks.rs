@@ -17,7 +17,7 @@ impl RedisRecords {
     pub(crate) async fn list_tasks(&self, crawl: &CrawlRef, cursor: u64) -> Result<TaskPage> {
         let mut call = self.scripts.tasks.on(&CrawlKeys::new(crawl));
         let reply: Result<Vec<String>> = self.redis.run(call.arg(cursor).arg(LOOKED_AT)).await;
-        match self.unless_foreign(crawl, reply).await? {
+        match self.unless_wrong_type(crawl, reply).await? {
             Some(reply) => page(&reply).ok_or_else(|| corrupt("tasks")),
             None => Ok(TaskPage::default()),
         }

@@ -66,7 +66,7 @@ impl RedisHosts {
 
     pub(crate) fn with_clock(redis: Link, max_robots_bytes: u64, clock: Clock) -> Self {
         let noted = Memory::builder().max_capacity(NOTED).time_to_live(NOTED_FOR).build();
-        let robots = Budget::of_robots(max_robots_bytes);
+        let robots = Budget::for_robots(max_robots_bytes);
         let named = Memory::builder().max_capacity(NOTED).time_to_live(LISTED_FOR).build();
         Self {
             redis,
@@ -87,7 +87,7 @@ impl RedisHosts {
 
     /// Announces back-offs that are at least as long as `from`; none if it is zero.
     #[must_use]
-    pub fn telling_from(self, from: Duration) -> Self {
+    pub fn with_backoffs_from(self, from: Duration) -> Self {
         Self { told_from: from, ..self }
     }
 

@@ -60,7 +60,7 @@ impl RedisJobs {
 
     /// Also wakes workers with `wake_ups`.
     #[must_use]
-    pub fn waking(self, wake_ups: Arc<JobWakeUps>) -> Self {
+    pub fn with_wake_ups(self, wake_ups: Arc<JobWakeUps>) -> Self {
         Self { wake_ups: Some(wake_ups), ..self }
     }
 

@@ -41,12 +41,12 @@ struct Put {
 
 impl Budget {
     /// Creates a budget of `most` bytes for cached responses.
-    pub(crate) fn of_responses(most: u64) -> Self {
+    pub(crate) fn for_responses(most: u64) -> Self {
         Self::new("{content}:lapsing", "{content}:lapsing:bytes", most)
     }
 
     /// Creates a budget of `most` bytes for robots.txt files.
-    pub(crate) fn of_robots(most: u64) -> Self {
+    pub(crate) fn for_robots(most: u64) -> Self {
         Self::new("{robots}:lapsing", "{robots}:lapsing:bytes", most)
     }
 

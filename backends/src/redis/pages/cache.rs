@@ -62,7 +62,7 @@ impl RedisCache {
     /// Limits the size of all responses together to `bytes`, for a server that evicts nothing by itself.
     #[must_use]
     pub fn within(self, bytes: u64) -> Self {
-        Self { budget: Some(Budget::of_responses(bytes)), ..self }
+        Self { budget: Some(Budget::for_responses(bytes)), ..self }
     }
 }
 

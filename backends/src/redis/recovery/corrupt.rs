@@ -27,7 +27,7 @@ impl RedisRecords {
         self.redis.run(&call).await
     }
 
-    /// Returns the dead letters of a crawl's unreadable records, until [`RedisRecords::is_reported`] is called.
+    /// Returns the dead letters of a crawl's unreadable records, until [`RedisRecords::mark_reported`] is called.
     /// Texts that are no URLs have none.
     pub(crate) async fn unreported(&self, crawl: &CrawlRef) -> Result<Vec<DeadLetter>> {
         let keys = CrawlKeys::new(crawl);
@@ -43,14 +43,14 @@ impl RedisRecords {
                     let cause = notes::stored(&note.unwrap_or_default()).cause;
                     dead_letters.push(DeadLetter { url, crawl, cause });
                 }
-                None => self.is_reported(crawl, [&url].into_iter()).await?,
+                None => self.mark_reported(crawl, [&url].into_iter()).await?,
             }
         }
         Ok(dead_letters)
     }
 
     /// Logs records of a crawl that could not be read, once their dead letters are published.
-    pub(crate) async fn is_reported(
+    pub(crate) async fn mark_reported(
         &self,
         crawl: &CrawlRef,
         urls: impl Iterator<Item = impl AsRef<[u8]>>,

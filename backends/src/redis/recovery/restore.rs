@@ -15,7 +15,7 @@ use crate::control_log::{Logged, LoggedCrawl, Record, Sources};
 use crate::redis::RedisRecords;
 use crate::redis::crawls::standings::Standing;
 use crate::redis::keys::{self, CrawlKeys};
-use crate::redis::recovery::second_home::SecondHome;
+use crate::redis::recovery::broker_backup::BrokerBackup;
 use crate::redis::script_calls::limits;
 
 /// The field of [`keys::WATERMARKS`] that says whether the log was applied: 1 while it is being read, more afterwards.
@@ -36,16 +36,16 @@ enum UnderWay {
 impl RedisRecords {
     /// Writes an order to the log.
     pub(crate) async fn log(&self, record: impl FnOnce() -> Record) -> Result<()> {
-        match &self.second_home {
-            Some(home) => home.log.append(&record()).await,
+        match &self.backup {
+            Some(backup) => backup.log.append(&record()).await,
             None => Ok(()),
         }
     }
 
     /// From now on, only signed entries of the log count, if the fleet has a key.
     pub(crate) async fn seal_log(&self) {
-        if let Some(home) = &self.second_home {
-            home.log.seal().await;
+        if let Some(backup) = &self.backup {
+            backup.log.seal().await;
         }
     }
 
@@ -71,7 +71,7 @@ impl RedisRecords {
     /// Logs how reading a crawl's sources ended, once its discovery has ended: no message tells a store that forgets
     /// it.
     pub(crate) async fn log_discovery(&self, crawl: &CrawlRef) -> Result<()> {
-        if self.second_home.is_none() {
+        if self.backup.is_none() {
             return Ok(());
         }
         let Some(stats) = self.read_stats(crawl).await? else { return Ok(()) };
@@ -82,7 +82,7 @@ impl RedisRecords {
 
     /// Like [`log_discovery`](Self::log_discovery). A failure is logged: without an entry, a store that forgets the
     /// crawl takes it for incomplete.
-    pub(crate) async fn write_discovery_down(&self, crawl: &CrawlRef) {
+    pub(crate) async fn try_log_discovery(&self, crawl: &CrawlRef) {
         if let Err(error) = self.log_discovery(crawl).await {
             debug!(crawl = %crawl.id, %error, "the end of a crawl's discovery is not in the stream control");
         }
@@ -111,7 +111,7 @@ impl RedisRecords {
     /// second. Work on a crawl triggers this too, but a crawl whose last URL had ended, or that was paused, has no work
     /// left. `known` has the fields of [`keys::WATERMARKS`].
     pub(crate) async fn remember(&self, known: &HashMap<String, String>) -> Result<()> {
-        if self.second_home.is_none() {
+        if self.backup.is_none() {
             return Ok(());
         }
         // Read first: if another server takes over after this point, the log is applied again.
@@ -131,7 +131,7 @@ impl RedisRecords {
     /// Logs the crawls and blocked hosts of the store that the log lacks, because RabbitMQ may have been emptied.
     /// Entries that both have are left as they are.
     pub(crate) async fn complete_log(&self, crawls: &[Standing]) -> Result<()> {
-        let Some(SecondHome { log, hosts, .. }) = &self.second_home else {
+        let Some(BrokerBackup { log, hosts, .. }) = &self.backup else {
             return Ok(());
         };
         if log.is_complete().await {
@@ -174,8 +174,8 @@ impl RedisRecords {
 
     /// Waits for the right to read the log, which one task has at a time.
     pub(crate) async fn turn(&self) -> Option<MutexGuard<'_, ()>> {
-        match &self.second_home {
-            Some(home) => Some(home.reading.lock().await),
+        match &self.backup {
+            Some(backup) => Some(backup.reading.lock().await),
             None => None,
         }
     }
@@ -187,14 +187,14 @@ impl RedisRecords {
     /// Reads the log, and restores everything that the store has forgotten: `crawl`, the others that are not over, and
     /// orders about crawls and hosts. Returns the content of the log.
     pub(crate) async fn recover(&self, crawl: Option<&CrawlRef>) -> Result<Logged> {
-        let logged = match &self.second_home {
-            Some(home) => home.read().await?,
+        let logged = match &self.backup {
+            Some(backup) => backup.read().await?,
             None => Logged::default(),
         };
         // Before the rest: as soon as a crawl exists, or its orders are known, its URLs are fetched.
-        if let Some(home) = &self.second_home {
+        if let Some(backup) = &self.backup {
             for (host, last) in &logged.hosts {
-                home.hosts.carry_out_logged(host, *last).await?;
+                backup.hosts.carry_out_logged(host, *last).await?;
             }
         }
         for (known, state) in &logged.crawls {
@@ -208,7 +208,7 @@ impl RedisRecords {
         for crawl in &known {
             let last = logged.crawls.get(crawl).copied().unwrap_or(LoggedCrawl::running(Terms::default()));
             let carried_out = self.carry_out_logged(crawl, last.status, last.ordered).await;
-            self.unless_foreign(crawl, carried_out).await?;
+            self.unless_wrong_type(crawl, carried_out).await?;
         }
         Ok(logged)
     }

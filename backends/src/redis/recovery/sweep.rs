@@ -1,7 +1,7 @@
 //! The sweep: resets lost records to new, ends crawls that can end, clears up crawls that are over.
 //!
 //! One process of the fleet sweeps. Every few seconds it handles the small parts: probes, crawls that can end, those to
-//! be forgotten (`look.rs`). In between it searches the records of every running crawl, a thousand at a time with a
+//! be forgotten (`sweeper.rs`). In between it searches the records of every running crawl, a thousand at a time with a
 //! rest after each. The sweep position is kept in Redis, so that another process can continue from there.
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use trawl_engine::{Probe, ProbeTimes, Recovery, Sweep};
 
 use crate::redis::RedisRecords;
 use crate::redis::keys::{self, CrawlKeys};
-use crate::redis::recovery::round::{Round, Watermarks};
+use crate::redis::recovery::sweep_position::{SweepPosition, Watermarks};
 use crate::redis::script_calls::{by_crawl, corrupt};
 
 /// Number of records that one step searches.
@@ -36,7 +36,7 @@ const BREATH: Duration = Duration::from_millis(40);
 /// Redis's time, and that much only with millions of records.
 const SHARE: u32 = 2;
 
-impl Round {
+impl SweepPosition {
     /// Returns the rest for Redis after a step that took `took`, such that a round takes at most `lost_after` if Redis
     /// can afford it.
     fn rest(&self, took: Duration, lost_after: Duration) -> Duration {
@@ -49,11 +49,11 @@ impl Round {
 impl Recovery for RedisRecords {
     /// Continues the round, or starts one, until a step has had records to search.
     async fn sweep(&self, worker: &WorkerId) -> Result<Sweep> {
-        let mut turn = self.round.lock().await;
-        let mut sweep = Sweep { rest: self.look_every(), ..Sweep::default() };
+        let mut turn = self.position.lock().await;
+        let mut sweep = Sweep { rest: self.sweeper_interval(), ..Sweep::default() };
         let round = match turn.take() {
-            Some(round) if round.looked.elapsed() < self.look_every() => Some(round),
-            stale => self.look(worker, stale, &mut sweep).await?,
+            Some(round) if round.looked.elapsed() < self.sweeper_interval() => Some(round),
+            stale => self.run_sweeper(worker, stale, &mut sweep).await?,
         };
         let Some(mut round) = round else { return Ok(sweep) };
         while !(round.clearing.is_empty() && round.left.is_empty()) {
@@ -91,7 +91,7 @@ impl Recovery for RedisRecords {
 
     async fn dead_letters_published(&self, dead_letters: &[DeadLetter]) -> Result<()> {
         for (crawl, places) in by_crawl(dead_letters, |dead_letter| &dead_letter.crawl) {
-            self.is_reported(crawl, places.into_iter().map(|at| dead_letters[at].url.as_str())).await?;
+            self.mark_reported(crawl, places.into_iter().map(|at| dead_letters[at].url.as_str())).await?;
         }
         Ok(())
     }
@@ -105,8 +105,8 @@ impl Recovery for RedisRecords {
     }
 
     async fn hosts_announced(&self, event: &HostEvent) -> Result<()> {
-        match &self.second_home {
-            Some(home) => home.hosts.news_announced(event).await,
+        match &self.backup {
+            Some(backup) => backup.hosts.news_announced(event).await,
             None => Ok(()),
         }
     }
@@ -114,10 +114,10 @@ impl Recovery for RedisRecords {
 
 impl RedisRecords {
     /// Does one step in the next crawl. Returns whether there was anything to search.
-    async fn step(&self, round: &mut Round, sweep: &mut Sweep) -> Result<bool> {
+    async fn step(&self, round: &mut SweepPosition, sweep: &mut Sweep) -> Result<bool> {
         if let Some((crawl, is_announced)) = round.clearing.front() {
             let cleared = self.clear_step(crawl).await;
-            let left = self.unless_foreign(crawl, cleared).await?;
+            let left = self.unless_wrong_type(crawl, cleared).await?;
             if left == Some(0) && !is_announced {
                 sweep.news.extend(self.read_stats(crawl).await?.into_iter().flat_map(CrawlEvent::of_end));
             }
@@ -129,7 +129,7 @@ impl RedisRecords {
         }
         let Some(crawl) = round.left.front().cloned() else { return Ok(false) };
         let searched = self.search(&crawl, round, sweep).await;
-        round.cursor = self.unless_foreign(&crawl, searched).await?.unwrap_or_else(|| "0".to_owned());
+        round.cursor = self.unless_wrong_type(&crawl, searched).await?.unwrap_or_else(|| "0".to_owned());
         if round.cursor == "0" {
             round.left.pop_front();
         }
@@ -137,7 +137,12 @@ impl RedisRecords {
     }
 
     /// Searches some records of a crawl for lost ones. Returns the cursor of the next step.
-    pub(crate) async fn search(&self, crawl: &CrawlRef, round: &Round, sweep: &mut Sweep) -> Result<String> {
+    pub(crate) async fn search(
+        &self,
+        crawl: &CrawlRef,
+        round: &SweepPosition,
+        sweep: &mut Sweep,
+    ) -> Result<String> {
         let Watermarks { delivered, lost_before } = &round.watermarks;
         let by_queue = |known: &[u64; SourceQueue::ALL.len()]| -> HashMap<&str, u64> {
             SourceQueue::ALL.iter().map(|queue| (queue.as_str(), known[*queue as usize])).collect()
@@ -208,7 +213,7 @@ mod tests {
     use super::*;
 
     fn rest(records: u64, took_ms: u64) -> u128 {
-        let round = Round {
+        let round = SweepPosition {
             looked: Instant::now(),
             clearing: VecDeque::new(),
             left: VecDeque::new(),

@@ -6,7 +6,7 @@ macro_rules! codes {
         $(#[$doc])*
         pub(crate) mod $codes {
             $(pub(crate) const $code: i64 = $number;)*
-            /// The same, for scripts.
+            /// Their definitions in Lua.
             pub(crate) const LUA: &str =
                 concat!($("local ", stringify!($code), " = ", stringify!($number), "\n"),*);
         }
@@ -14,7 +14,7 @@ macro_rules! codes {
 }
 
 codes! {
-    /// What became of a URL that was to be admitted.
+    /// Results of admitting a URL.
     taken { KNOWN = 0 NEW = 1 LEFT_OUT = 2 }
 }
 codes! {
@@ -22,7 +22,7 @@ codes! {
     reply { DROP = -1 SEND_AGAIN = -2 SNOOZE = -3 FULL = -5 NO_ROOM = -6 NEWER = -7 }
 }
 codes! {
-    /// Who has sent a message: a stranger, or one of trawl's programs, which may have sent a request.
+    /// Senders of messages: strangers, and programs of trawl, of URLs or of requests.
     sender { STRANGER = 0 OUR_URL = 1 OUR_REQUEST = 2 }
 }
 codes! {

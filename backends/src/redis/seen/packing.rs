@@ -23,7 +23,7 @@ pub struct Packing {
 impl Packing {
     /// Creates the conversion for this spider. Nothing is moved yet.
     pub fn new(redis: Link, spider: &SpiderName) -> Self {
-        Self { redis, script: scripts::pack(), keys: SeenKeys::of_spider(spider), cursor: 0 }
+        Self { redis, script: scripts::pack(), keys: SeenKeys::for_spider(spider), cursor: 0 }
     }
 
     /// Moves some hundred URLs. Returns the number of URLs left.

@@ -13,7 +13,7 @@ use crate::redis::keys;
 impl RedisRecords {
     /// Measures Redis' clock, which this process uses from now on.
     pub async fn follow_clock(&self) -> Result<()> {
-        self.look_at_eviction().await;
+        self.read_evictions().await;
         let asked = Instant::now();
         let micros = self.time().await?;
         clock::follow(ClockReading { micros, asked, answered: Instant::now() });

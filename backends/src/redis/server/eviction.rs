@@ -25,7 +25,7 @@ pub(crate) struct Eviction {
 
 impl RedisRecords {
     /// Checks the eviction policy of the server, if the last check was some seconds ago.
-    pub(crate) async fn look_at_eviction(&self) {
+    pub(crate) async fn read_evictions(&self) {
         let mut looked = self.eviction.looked.lock().await;
         if looked.is_some_and(|last| last.elapsed() < LOOK_EVERY) {
             return;

@@ -32,7 +32,7 @@ impl Settlements for RedisRecords {
                 continue;
             }
             let taken = self.follow(worker, page, links).await;
-            all.push(self.unless_foreign(&page.crawl, taken).await?.unwrap_or(Linked::NotHeld));
+            all.push(self.unless_wrong_type(&page.crawl, taken).await?.unwrap_or(Linked::NotHeld));
         }
         Ok(all)
     }
@@ -65,7 +65,7 @@ impl Settlements for RedisRecords {
                 let parking = &parkings[at];
                 call.arg(parking.claim.key.as_str()).arg(parking.until.0).arg(u8::from(parking.failed));
             }
-            let answer: Option<Vec<i64>> = self.unless_foreign(crawl, self.redis.run(&call).await).await?;
+            let answer: Option<Vec<i64>> = self.unless_wrong_type(crawl, self.redis.run(&call).await).await?;
             let Some(answer) = answer else { continue };
             let mut failures = Vec::new();
             for (&at, attempts) in places.iter().zip(one_each(answer, places.len(), "parkings")?) {
@@ -87,7 +87,7 @@ impl Settlements for RedisRecords {
             for &at in &places {
                 call.arg(claims[at].key.as_str());
             }
-            self.unless_foreign::<()>(crawl, self.redis.run(&call).await).await?;
+            self.unless_wrong_type::<()>(crawl, self.redis.run(&call).await).await?;
         }
         Ok(())
     }
@@ -109,10 +109,11 @@ impl Settlements for RedisRecords {
                 }
                 call.arg(more_of(finish));
             }
-            let answer: Option<Vec<bool>> = self.unless_foreign(crawl, self.redis.run(&call).await).await?;
+            let answer: Option<Vec<bool>> =
+                self.unless_wrong_type(crawl, self.redis.run(&call).await).await?;
             let Some(mut answer) = answer else { continue };
             if answer.pop() == Some(true) {
-                self.write_end_down(crawl, CrawlState::Finished).await;
+                self.log_end(crawl, CrawlState::Finished).await;
             }
             let mut failures = Vec::new();
             for (&at, reply) in places.iter().zip(one_each(answer, places.len(), "ends")?) {

@@ -173,7 +173,7 @@ async fn the_messages_of_a_crawl_that_somebody_has_written_over_wait() {
     fixture.send(&lease, 0..1).await;
     let () = fixture.ask(redis::cmd("SET").arg("{crawled_urls}:pending:c").arg("1")).await;
     assert!(matches!(fixture.claim(&fixture.worker, 0).await, ClaimReply::Wait { .. }));
-    let named = fixture.frontier.foreign_keys(&fixture.crawl).await.unwrap();
+    let named = fixture.frontier.keys_of_wrong_type(&fixture.crawl).await.unwrap();
     assert_eq!(named, ["{crawled_urls}:pending:c (a string, not a hash)"]);
 }
 

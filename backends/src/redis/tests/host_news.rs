@@ -19,7 +19,7 @@ struct Telling {
 impl Telling {
     async fn new() -> Self {
         let fixture = Fixture::new().await;
-        let hosts = RedisHosts::with_clock(fixture.link.clone(), 1_000_000, LATER).telling_from(MINUTE);
+        let hosts = RedisHosts::with_clock(fixture.link.clone(), 1_000_000, LATER).with_backoffs_from(MINUTE);
         Self { fixture, hosts }
     }
 

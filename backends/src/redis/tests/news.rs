@@ -27,7 +27,7 @@ impl Fixture {
     async fn look(&self) -> Sweep {
         let events = Events { stalled_after: HOUR, ..Events::default() };
         let frontier = RedisRecords::with_clock(self.link.clone(), LATER, LOST_AFTER, Dedup::Plain);
-        frontier.telling(events).sweep(&self.worker).await.unwrap()
+        frontier.with_events(events).sweep(&self.worker).await.unwrap()
     }
 
     async fn end(&self, number: usize, terminal: Terminal) {

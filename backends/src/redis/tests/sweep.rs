@@ -30,7 +30,7 @@ impl Fixture {
     async fn steps(&self, sweeper: &RedisRecords, most: usize) -> usize {
         for step in 1..=most {
             sweeper.sweep(&self.worker).await.unwrap();
-            if sweeper.round.lock().await.is_none() {
+            if sweeper.position.lock().await.is_none() {
                 return step;
             }
         }
@@ -86,7 +86,7 @@ async fn probes_are_sent_while_a_round_goes_on() {
     for hour in 25..28 {
         fixture.set_clock(hour * HOUR).await;
         assert!(sweeper.sweep(&fixture.worker).await.unwrap().probe.is_some());
-        assert!(sweeper.round.lock().await.is_some(), "the round goes on");
+        assert!(sweeper.position.lock().await.is_some(), "the round goes on");
     }
 }
 
@@ -121,7 +121,7 @@ async fn crawls_that_are_long_over_are_forgotten_but_for_the_last() {
     }
     let keep = Keep { crawls: 1, ..Keep::default() };
     let sweeper =
-        RedisRecords::with_clock(fixture.link.clone(), LATER, LOST_AFTER, Dedup::Plain).keeping(keep);
+        RedisRecords::with_clock(fixture.link.clone(), LATER, LOST_AFTER, Dedup::Plain).with_keep(keep);
     sweeper.sweep(&fixture.worker).await.unwrap();
     assert_eq!(fixture.crawls().await, ["c3", "c2", "c1"], "each ended within a day");
     fixture.set_clock(24 * 4 * HOUR).await;

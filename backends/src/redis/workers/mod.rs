@@ -44,6 +44,10 @@ impl Heartbeats for RedisRecords {
             .arg(serde_json::to_string(&beat.running).unwrap_or_default())
             .arg("programs")
             .arg(serde_json::to_string(&beat.programs).unwrap_or_default())
+            .arg("outdated")
+            .arg(serde_json::to_string(&beat.outdated).unwrap_or_default())
+            .arg("behind")
+            .arg(serde_json::to_string(&beat.behind).unwrap_or_default())
             .arg("seen")
             .arg(now.to_string());
         let () = self.write(&says).await?;
@@ -124,6 +128,8 @@ impl RedisRecords {
                 lacks: serde_json::from_str(text("lacks")).unwrap_or_default(),
                 running: serde_json::from_str(text("running")).unwrap_or_default(),
                 programs: serde_json::from_str(text("programs")).unwrap_or_default(),
+                outdated: serde_json::from_str(text("outdated")).unwrap_or_default(),
+                behind: serde_json::from_str(text("behind")).unwrap_or_default(),
             });
         }
         Ok(workers)

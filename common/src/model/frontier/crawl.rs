@@ -22,6 +22,12 @@ pub const WITHOUT_ITEMS: &str = "done:without_items";
 /// The beginning of reasons that count pages which lack a required field.
 const MISSING: &str = "missing:";
 
+/// The reason that counts entries of sources which are no URLs.
+const INVALID: &str = "dropped:invalid";
+
+/// The reason that counts entries of sources which were seen, and failed for good in an earlier crawl of the spider.
+pub const FAILED_BEFORE: &str = "dropped:failed_before";
+
 /// The beginning of reasons that count what pages and tasks handed to another spider.
 pub const HANDED: &str = "handed:";
 
@@ -247,6 +253,12 @@ impl CrawlStats {
         self.counts.done == 0 && self.found_some_as_they_were()
     }
 
+    /// Whether it was given nothing that its spider had not seen.
+    pub fn found_nothing_new(&self) -> bool {
+        let Counts { done, failed, .. } = self.counts;
+        self.dedup == DedupScope::Spider && done + failed == 0 && self.reasons.contains_key("dropped:seen")
+    }
+
     /// Whether it has left out pages because they were as they were.
     fn found_some_as_they_were(&self) -> bool {
         const AS_THEY_WERE: [&str; 4] =
@@ -271,6 +283,22 @@ impl CrawlStats {
     pub fn has_no_items(&self) -> bool {
         let without = self.reasons.get(WITHOUT_ITEMS).copied().unwrap_or_default();
         self.items == 0 && without >= FEWEST && !self.found_some_as_they_were()
+    }
+
+    /// The number of entries of its sources that are left out as they failed for good in an earlier crawl.
+    pub fn failed_before(&self) -> u64 {
+        self.reasons.get(FAILED_BEFORE).copied().unwrap_or_default()
+    }
+
+    /// The number of entries of its sources that are no URLs; each is a dead letter.
+    pub fn invalid(&self) -> u64 {
+        self.reasons.get(INVALID).copied().unwrap_or_default()
+    }
+
+    /// Whether a crawl that has ended gave no item although its spider extracts some, however few pages it had.
+    pub fn ended_without_items(&self) -> bool {
+        let is_without = self.items == 0 && self.reasons.contains_key(WITHOUT_ITEMS);
+        self.status.is_over() && is_without && !self.found_some_as_they_were()
     }
 
     /// Returns the ad-hoc crawls of the spiders to which its pages and tasks handed work.

@@ -21,7 +21,8 @@ pub fn notes(stats: &CrawlStats) -> Vec<String> {
 
 /// Returns what is amiss with a crawl: one of [`KINDS`], and a sentence about it.
 pub fn amiss(stats: &CrawlStats) -> impl Iterator<Item = (&'static str, String)> {
-    let all = [incomplete(stats), failing(stats), without_items(stats), without_fields(stats), empty(stats)];
+    let all =
+        [incomplete(stats), failing(stats), without_items(stats), without_fields(stats), empty(stats, "")];
     KINDS.into_iter().zip(all).filter_map(|(kind, sentence)| Some((kind, sentence?)))
 }
 
@@ -40,33 +41,45 @@ pub fn incomplete(CrawlStats { crawl, incomplete, status, .. }: &CrawlStats) -> 
 
 /// Returns a sentence if most of what was fetched has failed.
 fn failing(stats: &CrawlStats) -> Option<String> {
+    let crawl = &stats.crawl;
+    mostly_failed(stats, &format!("--crawl {crawl}"))
+}
+
+/// Returns a sentence if most of what was fetched has failed. `dead_letters` are the flags with which `trawl dlq` finds it.
+pub fn mostly_failed(stats: &CrawlStats, dead_letters: &str) -> Option<String> {
     let CrawlStats { crawl, counts, reasons, .. } = stats;
     let why = reasons.iter().filter_map(|(reason, number)| Some((reason.strip_prefix("failed:")?, *number)));
     let (why, _) = why.max_by_key(|(_, number)| *number)?;
     counts.is_mostly_failed(MOST_FAILED).then(|| {
         format!(
-            "most of crawl {crawl} fails: {} of {} ({why}); `trawl dlq list --crawl {crawl} --limit 5` shows the answers, \
-             and `trawl dlq replay --crawl {crawl}` sends all again once the cause is gone",
+            "most of crawl {crawl} fails: {} of {} ({why}); `trawl dlq list {dead_letters} --limit 5` shows the answers, \
+             and `trawl dlq replay {dead_letters}` sends all again once the cause is gone",
             counts.failed,
             counted(counts.done + counts.failed, "URL")
         )
     })
 }
 
-/// Returns a sentence if none of its pages gives an item although its spider extracts some.
-pub fn without_items(stats: &CrawlStats) -> Option<String> {
-    let CrawlStats { crawl, spider, counts, .. } = stats;
-    stats.has_no_items().then(|| {
-        format!(
-            "crawl {crawl} gives no item: none of its {} pages has any, though its spider extracts some; {}",
-            counts.done,
-            way_out(spider)
-        )
-    })
+/// Returns a sentence if none of its many pages gives an item although its spider extracts some.
+fn without_items(stats: &CrawlStats) -> Option<String> {
+    stats.has_no_items().then(|| no_item(stats))
+}
+
+/// Returns a sentence if it has ended without any item although its spider extracts some, for whoever waited for it.
+pub fn ended_without_items(stats: &CrawlStats) -> Option<String> {
+    stats.ended_without_items().then(|| no_item(stats))
+}
+
+fn no_item(CrawlStats { crawl, spider, counts, .. }: &CrawlStats) -> String {
+    let pages = counted(counts.done, "page");
+    format!(
+        "crawl {crawl} gives no item: it has {pages} without any, though its spider extracts some; {}",
+        way_out(spider)
+    )
 }
 
 /// Returns a sentence if none of its pages has a field that its spider requires.
-fn without_fields(stats: &CrawlStats) -> Option<String> {
+pub fn without_fields(stats: &CrawlStats) -> Option<String> {
     let CrawlStats { crawl, spider, counts, .. } = stats;
     let lost: Vec<String> = stats.lost_fields().map(|field| format!("`{}`", printable(field, 100))).collect();
     let (are, fields) = if lost.len() == 1 { ("is", "field") } else { ("are", "fields") };
@@ -85,18 +98,23 @@ fn way_out(spider: &SpiderName) -> String {
     format!("the site may have changed; `trawl spider try {spider} URL` shows what a page yields")
 }
 
-/// Returns a sentence if nothing came of it, with the reason. With a dedup by spider that may be in order.
-pub fn empty(stats: &CrawlStats) -> Option<String> {
-    stats.empty.then(|| format!("nothing came of crawl {}: {}", stats.crawl, why_empty(stats)))
+/// Returns a sentence if nothing came of it, with the reason. With a dedup by spider that may be in order. `place` are the
+/// flags, after a space, with which commands find a state file.
+pub fn empty(stats: &CrawlStats, place: &str) -> Option<String> {
+    stats.empty.then(|| format!("nothing came of crawl {}: {}", stats.crawl, why_empty(stats, place)))
 }
 
-fn why_empty(stats: &CrawlStats) -> String {
-    let CrawlStats { reasons, dedup, .. } = stats;
+fn why_empty(stats: &CrawlStats, place: &str) -> String {
+    let CrawlStats { spider, reasons, dedup, .. } = stats;
     let mut most: Vec<_> = reasons.iter().filter(|(reason, _)| !is_no_end(reason)).collect();
     most.sort_by_key(|(_, number)| std::cmp::Reverse(**number));
     let words: Vec<String> =
         most.into_iter().take(NAMED).map(|(reason, number)| words(reason, *number)).collect();
     let words = if words.is_empty() { "its sources name no URL".to_owned() } else { words.join(", ") };
+    let words = match stats.failed_before() {
+        0 => words,
+        _ => format!("{words}; `trawl dlq replay --spider {spider}{place}` sends again what failed"),
+    };
     match dedup {
         DedupScope::Spider if reasons.contains_key("dropped:seen") => {
             format!(
@@ -116,6 +134,7 @@ fn words(reason: &str, number: u64) -> String {
     let (are, urls) = (if number == 1 { "was" } else { "were" }, counted(number, "URL"));
     match reason.split_once(':').unwrap_or((reason, "")) {
         ("dropped", "seen") => format!("{urls} {are} seen before"),
+        ("dropped", "failed_before") => format!("{urls} failed before"),
         ("dropped", "outside") => format!("{urls} {are} outside allowed_domains"),
         ("dropped", "invalid") => format!("{number} of the sources' lines {are} no URL"),
         (kind, "") => format!("{number} {kind}"),
@@ -140,6 +159,10 @@ mod tests {
     fn a_crawl_that_took_nothing_says_why_and_what_takes_it() {
         let [note] = notes(&finished(&[("dropped:seen", 1)])).try_into().unwrap();
         assert!(note.contains("1 URL was seen before; `--dedup crawl`"), "{note}");
+        let [note] =
+            notes(&finished(&[("dropped:failed_before", 2), ("dropped:seen", 1)])).try_into().unwrap();
+        let said = "2 URLs failed before, 1 URL was seen before; `trawl dlq replay --spider docs` sends again what failed; `--dedup";
+        assert!(note.contains(said), "{note}");
         let [note] = notes(&finished(&[("skipped:type", 240), ("left_out:depth", 3)])).try_into().unwrap();
         assert!(note.ends_with("240 URLs were skipped (type)"), "{note}");
         let [note] = notes(&finished(&[])).try_into().unwrap();

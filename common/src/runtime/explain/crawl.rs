@@ -3,7 +3,7 @@
 use super::host::LEFT_ALONE;
 use super::{Explainer, Workers, host, now, shortened};
 use crate::frontier::crawl::{CrawlState, CrawlStats, HostStats};
-use crate::ports::{HostState, Places, Result};
+use crate::ports::{HostState, Places, Result, Stats};
 use crate::settings::Politeness;
 use crate::text::counted;
 use crate::time::UnixMs;
@@ -39,6 +39,20 @@ impl Explainer<'_> {
     }
 }
 
+/// Returns what delays a crawl as far as its workers and records say: cheaper than [`Explainer::waits`], for a line of progress.
+pub async fn delays(from: &dyn Stats, stats: &CrawlStats) -> Result<Vec<String>> {
+    let (workers, spider) = (Workers { living: from.workers().await?, ..Workers::default() }, &stats.spider);
+    let (lack, behind) = (workers.lack(spider), workers.behind(spider));
+    let troubles = workers.troubles(spider, lack.is_some());
+    let troubles: Vec<String> = lack.into_iter().chain(troubles).chain(behind).collect();
+    Ok(match (stats.status, &*troubles) {
+        (CrawlState::Paused, _) => vec!["it is paused".to_owned()],
+        (_, []) if workers.living.is_empty() => vec!["no worker lives".to_owned()],
+        (_, []) => put_aside(&from.places(&stats.crawl_ref()).await?).into_iter().collect(),
+        _ => troubles,
+    })
+}
+
 /// The facts about a crawl that is not over.
 struct Facts<'a> {
     stats: &'a CrawlStats,
@@ -63,11 +77,14 @@ impl Facts<'_> {
             let is_backed_off = hosts.iter().any(|words| words.contains(LEFT_ALONE));
             all.extend(shortened(hosts, NAMED, "hosts are not asked now"));
             all.extend(is_backed_off.then(|| ASKED_AGAIN.to_owned()));
-            all.extend(self.lack());
+            let lack = self.workers.lack(&self.stats.spider);
+            let is_said = lack.is_some();
+            all.extend(lack);
             if all.is_empty() {
-                all.extend(self.put_aside());
+                all.extend(put_aside(&self.places));
             }
-            all.extend(self.workers.troubles(&self.stats.spider));
+            all.extend(self.workers.behind(&self.stats.spider));
+            all.extend(self.workers.troubles(&self.stats.spider, is_said));
         }
         all
     }
@@ -88,31 +105,24 @@ impl Facts<'_> {
         }
     }
 
-    /// Reports that no worker has what its spider needs, such as a file or a program.
-    fn lack(&self) -> Option<String> {
-        let CrawlStats { pending, spider, .. } = self.stats;
-        let lack = self.workers.lack(spider)?;
-        Some(format!("{pending} wait{}: {lack}", if *pending == 1 { "s" } else { "" }))
-    }
-
     /// Reports the hosts of the crawl that are in a back-off or blocked.
     fn hosts(&self) -> Vec<String> {
         let waiting = self.hosts.iter().filter(|stats| stats.pending() > 0);
         host::not_asked(&self.states, waiting, self.politeness, self.now)
     }
+}
 
-    /// Reports that no worker could take a URL now.
-    fn put_aside(&self) -> Option<String> {
-        let Places { queued, parked, next, held, is_all } = &self.places;
-        let next = next.filter(|_| *queued == 0 && held.is_empty() && *parked > 0)?;
-        Some(match is_all {
-            true => format!("all its URLs are put aside, the first until {next}"),
-            false => {
-                let looked_at = counted(*parked, "URL");
-                format!("all of {looked_at} that were looked at are put aside, the first until {next}")
-            }
-        })
-    }
+/// Reports that no worker could take a URL now.
+fn put_aside(places: &Places) -> Option<String> {
+    let Places { queued, parked, next, held, is_all } = places;
+    let next = next.filter(|_| *queued == 0 && held.is_empty() && *parked > 0)?;
+    Some(match is_all {
+        true => format!("all its URLs are put aside, the first until {next}"),
+        false => {
+            let looked_at = counted(*parked, "URL");
+            format!("all of {looked_at} that were looked at are put aside, the first until {next}")
+        }
+    })
 }
 
 #[cfg(test)]
@@ -144,6 +154,8 @@ mod tests {
             lacks: Default::default(),
             running: Default::default(),
             programs: Default::default(),
+            outdated: Default::default(),
+            behind: Default::default(),
         }
     }
 
@@ -245,6 +257,17 @@ mod tests {
     }
 
     #[test]
+    fn what_a_vanished_worker_held_is_taken_over_in_time_by_those_that_live() {
+        let gone = Vanished { worker: "w2".parse().unwrap(), seen: NOW, in_flight: 2 };
+        let said = |living, later: u64| workers(living).vanished(&gone, NOW.plus(Duration::from_secs(later)));
+        let living = || vec![worker("w1", WorkerState::WELL)];
+        for (living, later) in [(living(), 5), (Vec::new(), 960)] {
+            assert!(said(living, later).ends_with("and held 2 URLs, which others take over"));
+        }
+        assert!(said(living(), 960).ends_with("and held 2 URLs then, which others have taken over"));
+    }
+
+    #[test]
     fn it_is_explained_until_when_all_urls_are_parked_and_what_workers_report() {
         let until = NOW.plus(Duration::from_secs(60));
         let found = words(&stats(2), |facts| {
@@ -273,13 +296,28 @@ mod tests {
     fn it_is_explained_what_no_worker_has_and_nothing_where_one_has_it() {
         let why = "[handler] run: there is no program `python9` in PATH";
         let lacks = || [("default".parse().unwrap(), why.to_owned())].into();
-        let explained = words(&stats(3), |facts| facts.workers.living[0].lacks = lacks());
-        assert_eq!(explained, [format!("3 wait: no worker can work for the spider default: {why}")]);
+        let explained = words(&stats(1), |facts| {
+            let health = format!("spider default: {why}: it is left to other workers");
+            facts.workers = workers(vec![WorkerState { lacks: lacks(), ..worker("w1", &health) }]);
+        });
+        assert_eq!(explained, [format!("no worker can work for the spider default: {why}")]);
         let explained = words(&stats(3), |facts| {
             facts.workers.living[0].lacks = lacks();
             facts.workers.living.push(worker("w2", WorkerState::WELL));
         });
         assert_eq!(explained, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_program_that_is_the_limit_is_named_with_what_helps() {
+        let found = words(&stats(500), |facts| {
+            facts.workers = workers(vec![worker("w1", WorkerState::WELL), worker("w2", WorkerState::WELL)]);
+            facts.workers.living[0].behind = [("default".parse().unwrap(), 200)].into();
+            facts.workers.living[1].behind =
+                [("default".parse().unwrap(), 39), ("shop".parse().unwrap(), 50)].into();
+        });
+        let expected = "239 pages or tasks wait for the spider's program, which is the limit: set `concurrency` under [handler], or start more workers";
+        assert_eq!(found, [expected]);
     }
 
     #[test]
@@ -292,6 +330,21 @@ mod tests {
         assert!(of(CrawlState::Pending, false).contains("in the queue of jobs"));
         assert!(of(CrawlState::Running, false).contains("sources are still being read"));
         assert!(of(CrawlState::Running, true).contains("as soon as it is certain"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_is_named_with_the_workers_that_go_by_an_older_version() {
+        let outdated = |name| WorkerState {
+            outdated: [("shop".parse().unwrap(), "2 mistakes".to_owned())].into(),
+            ..worker(name, WorkerState::WELL)
+        };
+        let rest = "by an older version of the spider shop: its file cannot be used: 2 mistakes";
+        let one = super::super::outdated(&[outdated("w1"), worker("w2", WorkerState::WELL)]);
+        assert_eq!(one, [format!("the worker w1 goes {rest}")]);
+        assert_eq!(
+            super::super::outdated(&[outdated("w1"), outdated("w2")]),
+            [format!("2 workers go {rest}")]
+        );
     }
 
     #[test]

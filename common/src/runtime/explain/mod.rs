@@ -5,10 +5,11 @@
 
 mod crawl;
 mod host;
+mod sources;
 mod url;
 mod url_words;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::health;
@@ -18,9 +19,13 @@ use crate::settings::Settings;
 use crate::text::counted;
 use crate::time::UnixMs;
 
+pub use self::crawl::delays;
 pub use self::host::not_asked;
+pub use self::sources::{unread, write_unread};
 pub use self::url::{InCrawl, OfSpider, PageOutcome, RobotsVerdict, UrlReport};
-pub use crate::frontier::notes::{KINDS, amiss, empty, incomplete, notes, without_items};
+pub use crate::frontier::notes::{
+    KINDS, amiss, empty, ended_without_items, incomplete, mostly_failed, notes, without_fields,
+};
 
 /// Reads an engine's state, and describes it in words.
 #[derive(Clone, Copy)]
@@ -88,11 +93,38 @@ impl Workers {
         ))
     }
 
-    /// Returns what keeps workers from working for a spider, as they say: not what keeps them from working for another alone.
-    fn troubles(&self, spider: &SpiderName) -> impl Iterator<Item = String> {
+    /// Reports that the program of a spider is the limit.
+    fn behind(&self, spider: &SpiderName) -> Option<String> {
+        let waiting: u64 = self.living.iter().filter_map(|worker| worker.behind.get(spider)).sum();
+        (waiting > 0).then(|| {
+            format!(
+                "{waiting} pages or tasks wait for the spider's program, which is the limit: set `concurrency` under [handler], or start \
+                 more workers"
+            )
+        })
+    }
+
+    /// Reports that a worker is gone without having signed off.
+    fn vanished(&self, Vanished { worker, seen, in_flight }: &Vanished, now: UnixMs) -> String {
+        let held = match in_flight {
+            0 => "held nothing".to_owned(),
+            urls if self.living.is_empty() || now < seen.plus(2 * self.lease) => {
+                format!("held {}, which others take over", counted(*urls, "URL"))
+            }
+            urls => format!("held {} then, which others have taken over", counted(*urls, "URL")),
+        };
+        format!("the worker {worker} vanished without a word: it last spoke at {seen}, and {held}")
+    }
+
+    /// Returns what keeps workers from working for a spider, as they say: not what keeps them from working for another
+    /// alone, and, if the lack of the spider is said already, not that again.
+    fn troubles(&self, spider: &SpiderName, is_lack_said: bool) -> impl Iterator<Item = String> {
         let is_of = |worker: &&WorkerState| health::spider_of(&worker.health).is_none_or(|of| of == *spider);
+        let is_said = move |worker: &&WorkerState| {
+            is_lack_said && worker.lacks.get(spider).is_some_and(|why| worker.health.contains(&**why))
+        };
         let unwell = self.living.iter().filter(|worker| !worker.is_well()).filter(is_of);
-        unwell.map(|WorkerState { worker, health, .. }| {
+        unwell.filter(move |worker| !is_said(worker)).map(|WorkerState { worker, health, .. }| {
             format!("the worker {worker} goes on by itself once this is mended: {health}")
         })
     }
@@ -105,17 +137,29 @@ impl Explainer<'_> {
         let workers = Workers::ask(self).await?;
         let lacking = workers.living.iter().flat_map(|worker| worker.lacks.keys());
         let lacking = lacking.collect::<BTreeSet<_>>().into_iter().filter_map(|spider| workers.lack(spider));
-        let vanished = workers.vanished.iter().map(vanished);
-        Ok(workers.nobody().into_iter().chain(lacking).chain(vanished).collect())
+        let vanished = workers.vanished.iter().map(|vanished| workers.vanished(vanished, now()));
+        let outdated = outdated(&workers.living);
+        Ok(workers.nobody().into_iter().chain(lacking).chain(vanished).chain(outdated).collect())
     }
 }
 
-fn vanished(Vanished { worker, seen, in_flight }: &Vanished) -> String {
-    let held = match in_flight {
-        0 => "nothing".to_owned(),
-        urls => format!("{}, which others take over", counted(*urls, "URL")),
-    };
-    format!("the worker {worker} vanished without a word: it last spoke at {seen}, and held {held}")
+/// Returns a sentence for each spider's file that cannot be used, so that workers go by an older version of it.
+pub fn outdated(living: &[WorkerState]) -> Vec<String> {
+    let mut files: BTreeMap<(&SpiderName, &str), Vec<&str>> = BTreeMap::new();
+    for WorkerState { worker, outdated, .. } in living {
+        for (spider, why) in outdated {
+            files.entry((spider, why)).or_default().push(worker.as_str());
+        }
+    }
+    let words = files.into_iter().map(|((spider, why), workers)| {
+        let number = workers.len() as u64;
+        let (who, goes) = match workers[..] {
+            [worker] => (format!("the worker {worker}"), "goes"),
+            _ => (counted(number, "worker"), "go"),
+        };
+        format!("{who} {goes} by an older version of the spider {spider}: its file cannot be used: {why}")
+    });
+    words.collect()
 }
 
 /// Returns the first of many reasons, and the number of further ones.

@@ -248,6 +248,8 @@ mod tests {
             lacks: Default::default(),
             running: Default::default(),
             programs: Default::default(),
+            outdated: Default::default(),
+            behind: Default::default(),
         };
         let vanished = vec![Vanished { worker: "w2".parse().unwrap(), seen: NOW, in_flight: 1 }];
         Workers { living: vec![living], vanished, is_fleet: true, lease: Duration::from_secs(15) }

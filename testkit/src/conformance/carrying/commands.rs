@@ -81,6 +81,8 @@ pub async fn a_draining_worker_learns_it_with_each_heartbeat_and_no_other_does(
             lacks,
             running: Default::default(),
             programs: Default::default(),
+            outdated: Default::default(),
+            behind: Default::default(),
         };
         workers[number].frontier.beat(&beat).await
     };

@@ -89,6 +89,8 @@ pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()>
             .collect(),
         running: [("task:1".to_owned(), UnixMs(7))].into(),
         programs: [(case.crawl.spider.clone(), FileHash::from_text("x"))].into(),
+        outdated: [(case.crawl.spider.clone(), "its file is broken".to_owned())].into(),
+        behind: [(case.crawl.spider.clone(), 7)].into(),
     };
     let shown = async || {
         let all = carrier.stats.workers().await?;
@@ -102,6 +104,8 @@ pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()>
     assert!(state.is_well() && state.lacks.is_empty());
     assert_eq!(state.running, [("task:1".to_owned(), UnixMs(7))].into());
     assert_eq!(state.programs, [(case.crawl.spider.clone(), FileHash::from_text("x"))].into());
+    assert_eq!(state.outdated, [(case.crawl.spider.clone(), "its file is broken".to_owned())].into());
+    assert_eq!(state.behind, [(case.crawl.spider.clone(), 7)].into());
     worker.frontier.beat(&beat(None, Some("redis is away"))).await?;
     let state = shown().await?.expect("it lives");
     assert_eq!((state.latency, state.health.as_str()), (None, "redis is away"));

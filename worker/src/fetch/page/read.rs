@@ -246,7 +246,7 @@ pub(super) async fn ask_program(
 
 /// Returns the outcome of a page whose spider's program cannot be run here.
 pub(super) fn not_run(fetching: &Fetching, job: &Job, why: String) -> Outcome {
-    fetching.scheduling.standstill.cannot_run(&fetching.context.health, &job.message, why)
+    fetching.scheduling.idle_reasons.cannot_run(&fetching.context.health, &job.message, why)
 }
 
 /// Returns the outcome of a page that the spider's program failed at.

@@ -171,7 +171,7 @@ async fn follow(fetching: &Fetching, job: &mut Job, next: Redirect) -> Result<Ho
     match trail.follow(next.clone(), &job.spider.scope) {
         Ok(()) => {}
         Err(NoPage::Failed(failure)) => return Err(failed(fetching, job, failure)),
-        Err(NoPage::OutOfScope(_)) => return Err(Outcome::Skipped(Skip::Scope)),
+        Err(NoPage::OutOfScope(_) | NoPage::Unread(_)) => return Err(Outcome::Skipped(Skip::Scope)),
     }
     if leads_to_known(fetching, job, &next.target.normalised()).await? {
         return Err(Outcome::Skipped(Skip::Duplicate));

@@ -65,10 +65,14 @@ enum Sender {
 /// A call about some URLs, by one of two workers where it is a worker's.
 #[derive(Clone, Debug)]
 enum Step {
+    /// The producer opens the crawl again.
+    Open,
     Admit(Vec<usize>),
     /// The links of a page are admitted.
     Follow(usize, usize, Vec<usize>),
     Confirm(Vec<usize>),
+    /// The producer has read all sources.
+    Close,
     Claim(usize, Vec<usize>, Sender),
     Extend(usize, Vec<usize>, Sender),
     Start(usize, Vec<usize>),
@@ -141,6 +145,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let some_twice = || prop::collection::vec(0..URLS, 1..=4);
     let sender = || select(&[Sender::Ours, Sender::Link, Sender::Stranger][..]);
     let step = prop_oneof![
+        4 => Just(Step::Open),
+        4 => Just(Step::Close),
         10 => some_twice().prop_map(Step::Admit),
         8 => (who(), 0..URLS, some_twice()).prop_map(|(who, page, links)| Step::Follow(who, page, links)),
         6 => some().prop_map(Step::Confirm),

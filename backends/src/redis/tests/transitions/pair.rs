@@ -18,7 +18,7 @@ use super::rules::{Look, Rules};
 use super::*;
 use crate::redis::Packing;
 use crate::redis::keys::CrawlKeys;
-use crate::redis::recovery::round::{Round, Watermarks};
+use crate::redis::recovery::sweep_position::{SweepPosition, Watermarks};
 
 /// A crawl in Redis, and what the rules say of it.
 pub(super) struct Pair {
@@ -26,7 +26,7 @@ pub(super) struct Pair {
     frontier: RedisRecords,
     lease: Option<Lease>,
     crawl: CrawlRef,
-    max_pages: Option<u64>,
+    terms: Terms,
     rules: Rules,
 }
 
@@ -35,27 +35,20 @@ impl Pair {
         let plain = RedisRecords::with_clock(link.clone(), SET, LOST_AFTER, Dedup::Plain);
         set_clock(&link, BEGINNING).await;
         crawl_earlier(&plain).await;
-        let frontier =
-            RedisRecords::with_clock(link.clone(), SET, LOST_AFTER, setup.dedup).again_after(AGAIN);
+        let frontier = RedisRecords::with_clock(link.clone(), SET, LOST_AFTER, setup.dedup).with_again(AGAIN);
         let rules = Rules::new(setup);
-        let (crawl, lease) = match setup.kind {
-            Kind::Adhoc => (CrawlRef::adhoc(), None),
-            Kind::Once | Kind::Recrawl => {
-                let crawl = crawl("c");
-                let limit = |limit: Option<u64>| limit.and_then(NonZeroU64::new);
-                let terms = Terms {
-                    recrawl: if setup.kind == Kind::Recrawl { Recrawl::Always } else { Recrawl::Never },
-                    max_pages: limit(setup.max_pages),
-                    max_per_host: limit(setup.max_per_host),
-                    file: None,
-                };
-                let lease =
-                    frontier.open(&crawl, terms, "producer", 1000 * HOUR, Past::Possible).await.unwrap();
-                (crawl, Some(lease))
-            }
+        let limit = |limit: Option<u64>| limit.and_then(NonZeroU64::new);
+        let terms = Terms {
+            recrawl: if setup.kind == Kind::Recrawl { Recrawl::Always } else { Recrawl::Never },
+            max_pages: limit(setup.max_pages),
+            max_per_host: limit(setup.max_per_host),
+            file: None,
         };
-        let pair = Self { link, frontier, lease, crawl, max_pages: setup.max_pages, rules };
-        if setup.kind == Kind::Adhoc {
+        let is_adhoc = setup.kind == Kind::Adhoc;
+        let crawl = if is_adhoc { CrawlRef::adhoc() } else { crawl("c") };
+        let mut pair = Self { link, frontier, lease: None, crawl, terms, rules };
+        pair.open().await;
+        if is_adhoc {
             pair.frontier.restore(&pair.crawl).await.unwrap();
             let again = AGAIN.as_millis().to_string();
             let () = pair.ask("HSET", |keys| keys.crawl, &["again", &again]).await;
@@ -109,6 +102,8 @@ impl Pair {
 
     pub(super) async fn take(&mut self, step: &Step) {
         match step {
+            Step::Open => self.open().await,
+            Step::Close => self.close().await,
             Step::Admit(urls) => self.admit(urls).await,
             Step::Follow(who, page, links) => self.follow(&worker(*who), *page, links).await,
             Step::Confirm(urls) => {
@@ -168,8 +163,9 @@ impl Pair {
                 }
             }
             Step::Cancel => {
-                self.frontier.order(&self.crawl, CrawlState::Cancelled).await.ok();
-                self.rules.status = CrawlState::Cancelled;
+                if self.frontier.order(&self.crawl, CrawlState::Cancelled).await.is_ok() {
+                    self.rules.status = CrawlState::Cancelled;
+                }
             }
             Step::Clear => {
                 self.frontier.clear_step(&self.crawl).await.unwrap();
@@ -184,6 +180,31 @@ impl Pair {
                 set_clock(&self.link, self.rules.now).await;
             }
         }
+    }
+
+    /// Opens the crawl, unless it is the one that is always open.
+    async fn open(&mut self) {
+        if self.crawl.is_adhoc() {
+            return;
+        }
+        let opened =
+            self.frontier.open(&self.crawl, self.terms, "producer", 1000 * HOUR, Past::Possible).await;
+        match opened {
+            Err(error) => assert_eq!((error.kind, self.rules.status.is_over()), (ErrorKind::Stale, true)),
+            Ok(lease) => {
+                assert!(!self.rules.status.is_over());
+                (self.lease, self.rules.is_closed) = (Some(lease), false);
+            }
+        }
+    }
+
+    async fn close(&mut self) {
+        let Some(lease) = self.lease.take() else { return };
+        // A cancelled crawl has no sources to end.
+        let closed = self.frontier.close(lease, None).await;
+        assert!(closed.is_ok() || self.rules.status.is_over());
+        self.rules.is_closed = true;
+        self.rules.end_if_done();
     }
 
     async fn admit(&mut self, urls: &[usize]) {
@@ -240,7 +261,7 @@ impl Pair {
             let (delivered, lost_before) = ago[at];
             Watermark { delivered: UnixMs(now.0 - delivered), lost_before: UnixMs(now.0 - lost_before) }
         };
-        let round = Round {
+        let round = SweepPosition {
             looked: std::time::Instant::now(),
             clearing: VecDeque::new(),
             left: VecDeque::new(),
@@ -289,7 +310,7 @@ impl Pair {
             }
         }
         let begun: BTreeSet<String> = self.ask("SMEMBERS", |keys| keys.begun, &[]).await;
-        let expected = records().filter(|(_, record)| record.has_begun && self.max_pages.is_some());
+        let expected = records().filter(|(_, record)| record.has_begun && self.terms.max_pages.is_some());
         assert_eq!(begun, expected.map(|(url, _)| url).collect());
         self.agree_on_books().await;
         self.agree_on_seen().await;

@@ -28,6 +28,8 @@ pub(super) struct Rules {
     setup: Setup,
     pub(super) now: UnixMs,
     pub(super) status: CrawlState,
+    /// Whether all sources are read.
+    pub(super) is_closed: bool,
     pub(super) paused: UnixMs,
     pub(super) records: BTreeMap<usize, Record>,
     /// The URLs that the spider has seen.
@@ -51,6 +53,7 @@ impl Rules {
             setup: setup.clone(),
             now: BEGINNING,
             status: CrawlState::Running,
+            is_closed: false,
             paused: BEGINNING,
             records: BTreeMap::new(),
             seen: (0..SEEN).collect(),
@@ -202,7 +205,16 @@ impl Rules {
         for (number, end) in ends {
             self.note_end(number, end, ending.landed);
         }
+        self.end_if_done();
         reply
+    }
+
+    /// Ends the crawl once its sources are read and no record is left.
+    pub(super) fn end_if_done(&mut self) {
+        let is_done = self.is_closed && self.records.is_empty() && !self.setup.is_recovering;
+        if is_done && self.status == CrawlState::Running {
+            self.status = CrawlState::Finished;
+        }
     }
 
     fn count(&mut self, number: usize, end: End) {
@@ -257,6 +269,7 @@ impl Rules {
         for record in self.records.values_mut() {
             record.deadline = record.deadline.map(|deadline| deadline.plus(pause));
         }
+        self.end_if_done();
     }
 
     pub(super) fn clear(&mut self) {
@@ -269,6 +282,7 @@ impl Rules {
             }
         }
         if !self.status.is_over() {
+            self.end_if_done();
             return;
         }
         if self.gone.is_empty() {

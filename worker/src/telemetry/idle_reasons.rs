@@ -54,7 +54,7 @@ pub(crate) enum Why {
 
 /// The current reasons for waiting, and the time since a URL ended.
 #[derive(Debug, Default)]
-pub(crate) struct Standstill(Mutex<Waits>);
+pub(crate) struct IdleReasons(Mutex<Waits>);
 
 #[derive(Debug, Default)]
 struct Waits {
@@ -67,7 +67,7 @@ struct Waits {
     ended: Option<(u64, Instant)>,
 }
 
-impl Standstill {
+impl IdleReasons {
     /// Records that a URL of this host waits until `until`. A refusal takes precedence over other reasons.
     pub(crate) fn waits(&self, host: &HostKey, until: UnixMs, why: Why) {
         let now = UnixMs::now();
@@ -88,7 +88,7 @@ impl Standstill {
     }
 
     /// Records that a URL or a task of this spider was left to other workers, for this reason.
-    pub(crate) fn leaves_to_others(&self, spider: &SpiderName, why: &str) {
+    pub(crate) fn note_lacking(&self, spider: &SpiderName, why: &str) {
         let mut waits = self.lock();
         waits.lacking.retain(|_, (last, _)| last.elapsed() < LACKING);
         if waits.lacking.len() < MOST {
@@ -97,14 +97,14 @@ impl Standstill {
     }
 
     /// Returns the outcome of work whose spider this worker cannot run; another worker may be able to.
-    pub(crate) fn leave_to_others(&self, message: &Message, why: &str) -> Outcome {
-        self.leaves_to_others(&message.crawl.spider, why);
+    pub(crate) fn requeue(&self, message: &Message, why: &str) -> Outcome {
+        self.note_lacking(&message.crawl.spider, why);
         requeue(message)
     }
 
     /// Returns the outcome of work whose program cannot be run here; another worker may be able to run it.
     pub(crate) fn cannot_run(&self, health: &Health, message: &Message, why: String) -> Outcome {
-        let outcome = self.leave_to_others(message, &why);
+        let outcome = self.requeue(message, &why);
         let what = of_spider(&message.crawl.spider, "running its program");
         health.fails_lately(&what, &Error::new(ErrorKind::Unavailable, why), PROGRAM_TROUBLE);
         outcome
@@ -126,7 +126,7 @@ impl Standstill {
     /// Records that the robots.txt of this origin is being fetched, until the returned value is dropped.
     pub(crate) fn asks_robots<'a>(&'a self, origin: &'a Origin) -> Asking<'a> {
         self.lock().robots.insert(origin.clone(), Instant::now());
-        Asking { standstill: self, origin }
+        Asking { idle_reasons: self, origin }
     }
 
     /// Returns the reason for waiting, if no URL has ended for a while. `ended` is the current number of
@@ -181,6 +181,9 @@ impl fmt::Display for Why {
             Self::Pace(interval) => {
                 write!(f, "is asked once each {interval:?}, not")
             }
+            Self::Retry(Class::Handler) => {
+                f.write_str("has a page that the spider's program failed at, and which it is not given again")
+            }
             Self::Retry(class) => write!(f, "failed ({class}) and is not tried again"),
             Self::Slow => {
                 f.write_str("has to make way, as too many slow pages are under way, and is not asked")
@@ -191,13 +194,13 @@ impl fmt::Display for Why {
 
 /// A robots.txt that is being fetched.
 pub(crate) struct Asking<'a> {
-    standstill: &'a Standstill,
+    idle_reasons: &'a IdleReasons,
     origin: &'a Origin,
 }
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        self.standstill.lock().robots.remove(self.origin);
+        self.idle_reasons.lock().robots.remove(self.origin);
     }
 }
 
@@ -220,69 +223,83 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn after_a_while_without_the_end_of_a_url_it_says_what_it_waits_for() {
-        let standstill = Standstill::default();
-        standstill.waits(&host("a.example"), in_seconds(60), Why::Refused(503));
-        assert_eq!(standstill.reason(7), None);
+        let idle_reasons = IdleReasons::default();
+        idle_reasons.waits(&host("a.example"), in_seconds(60), Why::Refused(503));
+        assert_eq!(idle_reasons.reason(7), None);
         tokio::time::advance(STILL / 2).await;
-        assert_eq!(standstill.reason(7), None);
+        assert_eq!(idle_reasons.reason(7), None);
         tokio::time::advance(STILL / 2).await;
-        let reason = standstill.reason(7).unwrap();
+        let reason = idle_reasons.reason(7).unwrap();
         assert!(reason.starts_with("a.example answered 503 and is left alone until 20"), "{reason}");
-        assert_eq!(standstill.reason(8), None, "a URL has ended");
+        assert_eq!(idle_reasons.reason(8), None, "a URL has ended");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_refusal_outweighs_the_pace_and_the_next_slot_the_later_ones() {
-        let standstill = Standstill::default();
+        let idle_reasons = IdleReasons::default();
         let pace = Why::Pace(Duration::from_secs(60));
         let (refused, paced) = (host("refused.example"), host("paced.example"));
         let until = in_seconds(500);
-        standstill.waits(&refused, until, Why::Refused(429));
-        standstill.waits(&refused, in_seconds(5), pace);
+        idle_reasons.waits(&refused, until, Why::Refused(429));
+        idle_reasons.waits(&refused, in_seconds(5), pace);
         let next = in_seconds(30);
         for at in [in_seconds(90), next, in_seconds(60)] {
-            standstill.waits(&paced, at, pace);
+            idle_reasons.waits(&paced, at, pace);
         }
         let origin = "http://slow.example/".parse::<trawl_common::web::url::CanonicalUrl>().unwrap().origin();
-        let asking = standstill.asks_robots(&origin);
-        standstill.reason(0);
+        let asking = idle_reasons.asks_robots(&origin);
+        idle_reasons.reason(0);
         tokio::time::advance(STILL).await;
         let expected = format!(
             "http://slow.example/robots.txt is not known yet; paced.example is asked once each 60s, not until {next}; \
              refused.example answered 429 and is left alone until {until}"
         );
-        assert_eq!(standstill.reason(0), Some(expected));
+        assert_eq!(idle_reasons.reason(0), Some(expected));
         drop(asking);
-        assert!(!standstill.reason(0).unwrap().contains("robots.txt"));
+        assert!(!idle_reasons.reason(0).unwrap().contains("robots.txt"));
     }
 
     #[tokio::test(start_paused = true)]
     async fn it_says_whose_file_is_not_here_as_long_as_its_urls_come() {
-        let standstill = Standstill::default();
+        let idle_reasons = IdleReasons::default();
         let shop: SpiderName = "shop".parse().unwrap();
-        standstill.leaves_to_others(&shop, "its file is not there");
-        assert_eq!(standstill.lacks(), [(shop.clone(), "its file is not there".to_owned())].into());
-        standstill.reason(0);
+        idle_reasons.note_lacking(&shop, "its file is not there");
+        assert_eq!(idle_reasons.lacks(), [(shop.clone(), "its file is not there".to_owned())].into());
+        idle_reasons.reason(0);
         tokio::time::advance(STILL).await;
         let expected = "spider shop: its file is not there: it is left to other workers";
-        assert_eq!(standstill.reason(0).as_deref(), Some(expected));
+        assert_eq!(idle_reasons.reason(0).as_deref(), Some(expected));
         tokio::time::advance(LACKING).await;
-        assert_eq!((standstill.reason(0), standstill.lacks().len()), (None, 0));
-        standstill.leaves_to_others(&shop, "its file is not there");
-        standstill.works_for(&shop);
-        assert_eq!((standstill.reason(0), standstill.lacks().len()), (None, 0), "somebody has put it there");
+        assert_eq!((idle_reasons.reason(0), idle_reasons.lacks().len()), (None, 0));
+        idle_reasons.note_lacking(&shop, "its file is not there");
+        idle_reasons.works_for(&shop);
+        assert_eq!(
+            (idle_reasons.reason(0), idle_reasons.lacks().len()),
+            (None, 0),
+            "somebody has put it there"
+        );
+    }
+
+    #[test]
+    fn it_blames_the_program_for_what_the_program_failed_at() {
+        let words = |class| format!("a.example {} until 8:00", Why::Retry(class));
+        assert_eq!(words(Class::Dns), "a.example failed (dns) and is not tried again until 8:00");
+        assert_eq!(
+            words(Class::Handler),
+            "a.example has a page that the spider's program failed at, and which it is not given again until 8:00"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn of_many_hosts_it_names_a_few() {
-        let standstill = Standstill::default();
+        let idle_reasons = IdleReasons::default();
         for number in 0..MOST + 50 {
             let failed = Why::Retry(Class::Timeout);
-            standstill.waits(&host(&format!("h{number}.example")), in_seconds(60), failed);
+            idle_reasons.waits(&host(&format!("h{number}.example")), in_seconds(60), failed);
         }
-        standstill.reason(0);
+        idle_reasons.reason(0);
         tokio::time::advance(STILL).await;
-        let reason = standstill.reason(0).unwrap();
+        let reason = idle_reasons.reason(0).unwrap();
         assert!(reason.contains("failed (timeout) and is not tried again until"), "{reason}");
         assert!(reason.ends_with("; and 997 more"), "{reason}");
     }

@@ -16,11 +16,11 @@ pub(crate) const WAIT: Duration = Duration::from_secs(60);
 impl RedisRecords {
     /// Returns the result of a call about one crawl; `None` if one of its keys holds a value that trawl did not
     /// write, which is logged once.
-    pub(crate) async fn unless_foreign<T>(&self, crawl: &CrawlRef, reply: Result<T>) -> Result<Option<T>> {
+    pub(crate) async fn unless_wrong_type<T>(&self, crawl: &CrawlRef, reply: Result<T>) -> Result<Option<T>> {
         match reply {
             Err(error) if error.kind == ErrorKind::Corrupt => {
                 if self.named.entry(CrawlKeys::new(crawl).crawl).or_insert(()).is_fresh() {
-                    let keys = self.foreign_keys(crawl).await?.join(", ");
+                    let keys = self.keys_of_wrong_type(crawl).await?.join(", ");
                     error!(crawl = %crawl.id, keys, %error, "keys of a crawl hold something else: it stands still until they are set right");
                 }
                 Ok(None)
@@ -42,7 +42,7 @@ impl RedisRecords {
     }
 
     /// Returns the keys of a crawl that have another type than trawl gives them, with both types.
-    pub(crate) async fn foreign_keys(&self, crawl: &CrawlRef) -> Result<Vec<String>> {
+    pub(crate) async fn keys_of_wrong_type(&self, crawl: &CrawlRef) -> Result<Vec<String>> {
         let mut foreign = Vec::new();
         for (key, kinds) in CrawlKeys::new(crawl).kinds() {
             let kind: String = self.redis.query(redis::cmd("TYPE").arg(&key)).await?;

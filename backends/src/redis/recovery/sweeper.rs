@@ -15,7 +15,7 @@ use trawl_engine::{ProbeTimes, Sweep};
 use crate::redis::RedisRecords;
 use crate::redis::crawls::standings::Standing;
 use crate::redis::keys::{self, CrawlKeys};
-use crate::redis::recovery::round::{Round, Watermarks};
+use crate::redis::recovery::sweep_position::{SweepPosition, Watermarks};
 
 /// Maximum number of batches of a hundred records that are skipped at a time in a crawl that has reached its page
 /// limit: a producer may still be adding records.
@@ -35,7 +35,7 @@ const PLACE: &str = "place";
 
 impl RedisRecords {
     /// Interval between two periodic checks of the sweeper.
-    pub(crate) fn look_every(&self) -> Duration {
+    pub(crate) fn sweeper_interval(&self) -> Duration {
         self.lost_after / 12
     }
 
@@ -46,12 +46,12 @@ impl RedisRecords {
     /// 5. Announces the events of crawls and hosts.
     /// 6. Ends crawls that can end, and announces that.
     /// 7. Continues `round`, or starts one at the stored position; forgets old crawls.
-    pub(crate) async fn look(
+    pub(crate) async fn run_sweeper(
         &self,
         worker: &WorkerId,
-        round: Option<Round>,
+        round: Option<SweepPosition>,
         sweep: &mut Sweep,
-    ) -> Result<Option<Round>> {
+    ) -> Result<Option<SweepPosition>> {
         if !self.is_sweeper(worker).await? {
             return Ok(None);
         }
@@ -67,20 +67,20 @@ impl RedisRecords {
             completed => completed?,
         }
         self.complete_journal().await?;
-        if let Some(home) = &self.second_home {
+        if let Some(backup) = &self.backup {
             let limited = crawls.iter().filter(|one| one.is_open() && one.max_pages.is_some());
-            home.count(limited.map(|one| (one.crawl.id.to_string(), one.done)).collect()).await;
+            backup.count(limited.map(|one| (one.crawl.id.to_string(), one.done)).collect()).await;
         }
         for standing in crawls.iter().filter(|one| !(one.is_over() && one.is_announced)) {
             let news = self.notice(&standing.crawl, now).await;
-            sweep.news.extend(self.unless_foreign(&standing.crawl, news).await?.unwrap_or_default());
+            sweep.news.extend(self.unless_wrong_type(&standing.crawl, news).await?.unwrap_or_default());
         }
-        if let Some(home) = &self.second_home {
-            sweep.hosts = home.hosts.news().await?;
+        if let Some(backup) = &self.backup {
+            sweep.hosts = backup.hosts.news().await?;
         }
         for standing in &crawls {
-            let tended = self.tend(standing, &watermarks, sweep).await;
-            self.unless_foreign(&standing.crawl, tended).await?;
+            let ended = self.end_if_possible(standing, &watermarks, sweep).await;
+            self.unless_wrong_type(&standing.crawl, ended).await?;
         }
         let round = match round {
             Some(round) if !round.left.is_empty() => {
@@ -90,7 +90,7 @@ impl RedisRecords {
             finished => {
                 self.forget_old(&crawls, now).await?;
                 let place = if finished.is_none() { known.get(PLACE) } else { None };
-                Round::begin(watermarks, &crawls, place)
+                SweepPosition::begin(watermarks, &crawls, place)
             }
         };
         Ok(Some(round))
@@ -126,13 +126,18 @@ impl RedisRecords {
     }
 
     /// Ends crawls that can end. The end of a crawl that is cleared up is announced until that has succeeded.
-    async fn tend(&self, standing: &Standing, watermarks: &Watermarks, sweep: &mut Sweep) -> Result<()> {
+    async fn end_if_possible(
+        &self,
+        standing: &Standing,
+        watermarks: &Watermarks,
+        sweep: &mut Sweep,
+    ) -> Result<()> {
         let Standing { crawl, status, is_cleared, is_announced, .. } = standing;
         if standing.is_over() {
             if let Some(status) = status
-                && !(*is_announced || self.has_end_written(crawl).await)
+                && !(*is_announced || self.has_logged_end(crawl).await)
             {
-                self.write_end_down(crawl, *status).await;
+                self.log_end(crawl, *status).await;
             }
             if !is_cleared {
                 sweep.corrupt.extend(self.unreported(crawl).await?);
@@ -148,14 +153,14 @@ impl RedisRecords {
             while steps > 0 && self.clear_step(crawl).await? > 0 {
                 steps -= 1;
             }
-            let mut call = self.scripts.tend.on(&CrawlKeys::new(crawl));
+            let mut call = self.scripts.end.on(&CrawlKeys::new(crawl));
             call.arg(crawl.id.as_str()).arg(watermarks.lowest()).arg(self.lost_after.as_millis() as u64);
             match self.redis.run::<String>(&call).await?.as_str() {
                 "await" => sweep.awaiting.push(crawl.clone()),
-                "discovered" => self.write_discovery_down(crawl).await,
+                "discovered" => self.try_log_discovery(crawl).await,
                 "ended" => {
-                    self.write_discovery_down(crawl).await;
-                    self.write_end_down(crawl, CrawlState::Finished).await;
+                    self.try_log_discovery(crawl).await;
+                    self.log_end(crawl, CrawlState::Finished).await;
                 }
                 _ => {}
             }
@@ -163,7 +168,7 @@ impl RedisRecords {
         Ok(())
     }
 
-    async fn keep_place(&self, round: &Round) -> Result<()> {
+    async fn keep_place(&self, round: &SweepPosition) -> Result<()> {
         let crawl = round.left.front().map_or("", |crawl| crawl.id.as_str());
         let place = format!("{crawl} {}", round.cursor);
         self.write(redis::cmd("HSET").arg(keys::WATERMARKS).arg(PLACE).arg(place)).await
@@ -188,7 +193,7 @@ impl RedisRecords {
     }
 }
 
-impl Round {
+impl SweepPosition {
     /// Starts at the crawl and the cursor of `place`, if that crawl exists.
     fn begin(watermarks: Watermarks, crawls: &[Standing], place: Option<&String>) -> Self {
         let open = crawls.iter().filter(|standing| standing.is_open());

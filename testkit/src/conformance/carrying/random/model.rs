@@ -7,28 +7,26 @@ use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start};
 
-use super::step::Who;
+use super::Who;
 use crate::conformance::fixture::started;
 
 /// The state of one page.
 #[derive(Default)]
-pub(in crate::conformance) struct Page {
-    pub(in crate::conformance) ended: Option<Terminal>,
-    pub(in crate::conformance) holder: Option<Who>,
-    pub(in crate::conformance) is_far: bool,
-    /// Whether a worker had it in a pause, and released it: the first sweep after the pause finds it.
-    pub(in crate::conformance) is_let_go: bool,
-    pub(in crate::conformance) attempts: u32,
-    pub(in crate::conformance) starts: u32,
-    pub(in crate::conformance) has_started: bool,
+pub(super) struct Page {
+    pub(super) ended: Option<Terminal>,
+    pub(super) holder: Option<Who>,
+    pub(super) is_far: bool,
+    pub(super) attempts: u32,
+    pub(super) starts: u32,
+    pub(super) has_started: bool,
 }
 
 /// The state of the crawl.
-pub(in crate::conformance) struct Model {
-    pub(in crate::conformance) pages: BTreeMap<usize, Page>,
-    pub(in crate::conformance) counts: Counts,
-    pub(in crate::conformance) status: CrawlState,
-    pub(in crate::conformance) is_closed: bool,
+pub(super) struct Model {
+    pub(super) pages: BTreeMap<usize, Page>,
+    pub(super) counts: Counts,
+    pub(super) status: CrawlState,
+    pub(super) is_closed: bool,
     moments: u32,
 }
 
@@ -40,7 +38,7 @@ impl Page {
 }
 
 impl Model {
-    pub(in crate::conformance) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             pages: BTreeMap::new(),
             counts: Counts::default(),
@@ -51,7 +49,7 @@ impl Model {
     }
 
     /// Panics unless the crawl's stats agree with this state.
-    pub(in crate::conformance) fn check(&self, stats: &CrawlStats) {
+    pub(super) fn check(&self, stats: &CrawlStats) {
         assert_eq!((stats.counts, stats.pending), (self.counts, self.left()));
         assert_eq!(stats.status, self.status);
         // Whether a cancelled crawl had read its sources does not matter.
@@ -59,36 +57,30 @@ impl Model {
     }
 
     /// Returns a duration that is longer each time.
-    pub(in crate::conformance) fn next_moment(&mut self) -> Duration {
+    pub(super) fn next_moment(&mut self) -> Duration {
         self.moments += 1;
         Duration::from_millis(1) * self.moments
     }
 
-    pub(in crate::conformance) fn is_paused(&self) -> bool {
+    pub(super) fn is_paused(&self) -> bool {
         self.status == CrawlState::Paused
     }
 
     /// Whether a worker could claim the page now.
-    pub(in crate::conformance) fn is_available(&self, url: usize) -> bool {
+    pub(super) fn is_available(&self, url: usize) -> bool {
         let is_free = |page: &Page| page.ended.is_none() && page.holder.is_none() && !page.is_far;
         self.status == CrawlState::Running && self.pages.get(&url).is_some_and(is_free)
-    }
-
-    /// Whether a sweep may find the page without its message, and publish it again.
-    pub(in crate::conformance) fn sweep(&mut self, url: usize) -> bool {
-        let is_running = self.status == CrawlState::Running;
-        self.pending(url).is_some_and(|page| std::mem::take(&mut page.is_let_go) && is_running)
     }
 
     fn pending(&mut self, url: usize) -> Option<&mut Page> {
         self.pages.get_mut(&url).filter(|page| page.ended.is_none())
     }
 
-    pub(in crate::conformance) fn held(&mut self, who: Who, url: usize) -> Option<&mut Page> {
+    pub(super) fn held(&mut self, who: Who, url: usize) -> Option<&mut Page> {
         self.pending(url).filter(|page| page.holder == Some(who))
     }
 
-    pub(in crate::conformance) fn admit(&mut self, url: usize) -> bool {
+    pub(super) fn admit(&mut self, url: usize) -> bool {
         let is_new = !self.pages.contains_key(&url);
         if is_new {
             self.pages.insert(url, Page::default());
@@ -98,7 +90,7 @@ impl Model {
     }
 
     /// Returns the reply to a claim, or `None` if another worker or a pause holds the page back: its message waits.
-    pub(in crate::conformance) fn claim(&mut self, who: Who, url: usize) -> Option<ClaimReply> {
+    pub(super) fn claim(&mut self, who: Who, url: usize) -> Option<ClaimReply> {
         if !self.status.is_over() {
             self.admit(url);
         }
@@ -112,26 +104,26 @@ impl Model {
         }
         if is_paused {
             // The worker that claims it does not hold it.
-            (page.holder, page.is_let_go) = (None, true);
+            page.holder = None;
             return None;
         }
-        (page.holder, page.has_started, page.is_let_go) = (Some(who), false, false);
+        (page.holder, page.has_started) = (Some(who), false);
         Some(started(page.attempts, page.starts))
     }
 
     /// Extends a lease. Returns whether the worker holds the page.
-    pub(in crate::conformance) fn extend(&mut self, who: Who, url: usize) -> bool {
+    pub(super) fn extend(&mut self, who: Who, url: usize) -> bool {
         if !self.status.is_over() && self.admit(url) {
             self.pages.insert(url, Page { holder: Some(who), ..Page::default() });
         }
         self.held(who, url).is_some()
     }
 
-    pub(in crate::conformance) fn start(&mut self, who: Who, url: usize) -> Start {
+    pub(super) fn start(&mut self, who: Who, url: usize) -> Start {
         let is_paused = self.is_paused();
         let Some(page) = self.held(who, url) else { return Start::Lost };
         if is_paused {
-            (page.holder, page.is_let_go) = (None, true);
+            page.holder = None;
             return Start::Lost;
         }
         if !page.has_started && page.starts == MAX_STARTS {
@@ -142,21 +134,21 @@ impl Model {
         Start::Go
     }
 
-    pub(in crate::conformance) fn park(&mut self, who: Who, url: usize, long: bool, failed: bool) -> bool {
+    pub(super) fn park(&mut self, who: Who, url: usize, long: bool, failed: bool) -> bool {
         let Some(page) = self.held(who, url) else { return false };
         let (attempts, starts) = (page.attempts + u32::from(failed), page.starts_after());
         *page = Page { is_far: long, attempts, starts, ..Page::default() };
         true
     }
 
-    pub(in crate::conformance) fn release(&mut self, who: Who, url: usize) {
+    pub(super) fn release(&mut self, who: Who, url: usize) {
         if let Some(page) = self.held(who, url) {
             (page.holder, page.starts) = (None, page.starts_after());
         }
     }
 
     /// Ends a page. Returns whether it has ended.
-    pub(in crate::conformance) fn finish(&mut self, who: Who, url: usize, terminal: Terminal) -> bool {
+    pub(super) fn finish(&mut self, who: Who, url: usize, terminal: Terminal) -> bool {
         let Some(page) = self.held(who, url) else {
             let known = self.pages.get(&url).map(|page| page.ended.is_some());
             return known.unwrap_or(self.status.is_over());
@@ -168,7 +160,7 @@ impl Model {
     }
 
     /// Pauses the crawl. Returns whether it takes the command.
-    pub(in crate::conformance) fn pause(&mut self) -> bool {
+    pub(super) fn pause(&mut self) -> bool {
         let is_going = !self.status.is_over();
         if is_going {
             self.status = CrawlState::Paused;
@@ -177,7 +169,7 @@ impl Model {
     }
 
     /// Resumes the crawl. Returns whether it takes the command.
-    pub(in crate::conformance) fn resume(&mut self) -> bool {
+    pub(super) fn resume(&mut self) -> bool {
         let is_going = !self.status.is_over();
         if self.is_paused() {
             self.status = CrawlState::Running;
@@ -187,7 +179,7 @@ impl Model {
     }
 
     /// Cancels the crawl. Returns whether it takes the command.
-    pub(in crate::conformance) fn cancel(&mut self) -> bool {
+    pub(super) fn cancel(&mut self) -> bool {
         if self.status == CrawlState::Finished {
             return false;
         }
@@ -200,7 +192,7 @@ impl Model {
     }
 
     /// Replays a page. Returns whether it was in the list.
-    pub(in crate::conformance) fn replay(&mut self, url: usize) -> bool {
+    pub(super) fn replay(&mut self, url: usize) -> bool {
         let Some(page) = self.pages.get_mut(&url) else { return false };
         let Some(terminal @ (Terminal::Failed | Terminal::Expired)) = page.ended else { return false };
         *page = Page::default();
@@ -208,11 +200,11 @@ impl Model {
         true
     }
 
-    pub(in crate::conformance) fn left(&self) -> u64 {
+    pub(super) fn left(&self) -> u64 {
         self.pages.values().filter(|page| page.ended.is_none()).count() as u64
     }
 
-    pub(in crate::conformance) fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         if self.status == CrawlState::Running && self.is_closed && self.left() == 0 {
             self.status = CrawlState::Finished;
         }

@@ -12,13 +12,13 @@ use crate::member::Member;
 
 /// The facts to remember about the pages of a batch, by spider.
 #[derive(Default)]
-pub(crate) struct Memories<'a> {
+pub(crate) struct Visits<'a> {
     visits: BTreeMap<&'a SpiderName, Vec<(CanonicalUrl, Visited)>>,
     gone: BTreeMap<&'a SpiderName, Vec<CanonicalUrl>>,
     links: BTreeMap<&'a SpiderName, Vec<(CanonicalUrl, u16)>>,
 }
 
-impl<'a> Memories<'a> {
+impl<'a> Visits<'a> {
     /// Collects the facts to remember from these endings: each page and its links. The links of an unchanged
     /// page are not read again.
     pub(crate) fn new(endings: impl Iterator<Item = &'a Completion>) -> Self {

@@ -1,6 +1,8 @@
 //! A model test: whatever two workers, a producer and an operator do to a few URLs and requests, repeatedly and in any
 //! order, an engine answers as a model of a page does, and its stats agree.
 
+mod model;
+
 use std::collections::BTreeSet;
 use std::future::pending;
 use std::sync::Arc;
@@ -12,10 +14,13 @@ use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{Claim, Disposition, ErrorKind, NewWork, Result, Session, Settlement};
 
+use self::model::Model;
 use super::worker::delay;
 use super::{Carrier, Worker, ends, number};
 use crate::conformance::fixture::{Case, LONG, long_ago, much_later};
-use crate::conformance::random::{Model, URLS, Who, goes, url, who};
+
+/// Number of URLs in the test.
+const URLS: usize = 4;
 
 /// One call, about one of a few pages, by one of two workers.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +66,25 @@ pub enum Step {
     Replay(usize),
     /// Every process is killed, and new ones start with the same store.
     Crash,
+}
+
+/// One of two workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// The first worker.
+    One,
+    /// The second worker.
+    Two,
+}
+
+/// Draws a worker.
+fn who() -> impl Strategy<Value = Who> {
+    prop_oneof![Just(Who::One), Just(Who::Two)]
+}
+
+/// Draws a URL, by its number.
+fn url() -> impl Strategy<Value = usize> {
+    0..URLS
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -307,5 +331,14 @@ async fn claim(who: Who, case: &Case, worker: &Worker, model: &mut Model) {
         };
         assert_eq!((claimed.attempts, claimed.starts), (attempts, starts));
         assert_eq!(claimed.message.work, case.new_work(number(claimed)).work, "with all that a request says");
+    }
+}
+
+/// Returns the value of a call that must succeed if `expected`, and else be `Stale` because the crawl is over.
+fn goes<T: std::fmt::Debug>(result: Result<T>, expected: bool) -> Option<T> {
+    match result {
+        Ok(value) if expected => Some(value),
+        Err(error) if !expected && error.kind == ErrorKind::Stale => None,
+        other => panic!("{other:?}, where success is {expected}"),
     }
 }

@@ -12,7 +12,7 @@ use crate::rabbitmq::ControlLog;
 use crate::redis::RedisHosts;
 
 /// The log of operators' commands, and the host schedules that learn the blocked hosts from it.
-pub(crate) struct SecondHome {
+pub(crate) struct BrokerBackup {
     pub(crate) log: Arc<ControlLog>,
     pub(crate) hosts: Arc<RedisHosts>,
     /// Held while the log is read, by one reader at a time.
@@ -21,7 +21,7 @@ pub(crate) struct SecondHome {
     counted: Mutex<Counts>,
 }
 
-impl SecondHome {
+impl BrokerBackup {
     pub(crate) fn new(log: Arc<ControlLog>, hosts: Arc<RedisHosts>) -> Self {
         Self { log, hosts, reading: Mutex::default(), counted: Mutex::default() }
     }

@@ -7,7 +7,7 @@ use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::names::CrawlRef;
 
 /// The progress of a round.
-pub(crate) struct Round {
+pub(crate) struct SweepPosition {
     /// The last time that the sweeper checked everything but records.
     pub(crate) looked: Instant,
     /// Crawls that are over, each with whether that was announced.
