@@ -37,6 +37,7 @@ impl Examined {
             "each page by its program"
         } else {
             lines.extend(spider.pages.iter().map(|kind| ("page", summary_of_pages::page(kind))));
+            lines.extend(spider.paginate.iter().map(|one| ("lists", summary_of_pages::list(one))));
             lines.extend(spider.items.iter().map(|rule| ("items", items(rule))));
             if ready.extractor.needs_tree() { "a tree of each page" } else { "each page as a stream" }
         };

@@ -1,7 +1,7 @@
 //! Summarizes a spider's kinds of pages.
 
 use trawl_common::mistake::Sited;
-use trawl_common::spider::{Field, PageFollow, PageKind, PageMatch};
+use trawl_common::spider::{Field, PageFollow, PageKind, PageMatch, Paginate, PaginateBy, Parameter};
 
 /// `product: with `/product/` in its URL, from list; follows links in `.related`; carries brand`
 pub(crate) fn page(kind: &PageKind) -> String {
@@ -13,6 +13,25 @@ pub(crate) fn page(kind: &PageKind) -> String {
     }
     parts.extend(carries(&kind.carry));
     parts.join("; ")
+}
+
+/// `category: the next page by `a.next::attr(href)`, 1000 pages at most`
+pub(crate) fn list(Paginate { page, by, most, .. }: &Paginate) -> String {
+    let pages: Vec<&str> = page.iter().map(|page| page.value.as_str()).collect();
+    let pages = if pages.is_empty() { "any page".to_owned() } else { pages.join(", ") };
+    let parameter = |to: &Parameter| match to {
+        Parameter::Named(name) => format!("`{name}`"),
+        Parameter::Json(pointer) => format!("`{pointer}` of the body"),
+    };
+    let by = match by {
+        PaginateBy::Next(next) => format!("`{}`", next.value),
+        PaginateBy::Link(relation) => format!("the header Link, `{relation}`"),
+        PaginateBy::Count { to, first, step } => {
+            format!("{}, {step} more than the last from {first} on", parameter(to))
+        }
+        PaginateBy::Cursor { to, .. } => format!("a cursor in {}", parameter(to)),
+    };
+    format!("{pages}: the next page by {by}, {most} pages at most")
 }
 
 fn when(PageMatch { url, content_type, selector, from }: &PageMatch) -> String {
@@ -32,7 +51,12 @@ fn when(PageMatch { url, content_type, selector, from }: &PageMatch) -> String {
 }
 
 fn follow(rule: &PageFollow) -> String {
+    if let Some(form) = &rule.form {
+        return format!("the form `{}`", form.form.value);
+    }
+    let makes = rule.request.as_ref().filter(|request| request.has("url"));
     let mut parts = vec![match (&rule.each, &rule.area, rule.link.is_empty()) {
+        _ if makes.is_some() => makes.map(|request| format!("`{}`", request.url())).unwrap_or_default(),
         (_, _, false) => either(&rule.link),
         (_, Some(area), _) => format!("links in `{}`", area.value),
         _ => "links".to_owned(),

@@ -128,6 +128,7 @@ async fn a_page_that_matches_says_so_and_why_it_is_none_of_the_others() {
     assert!(shown.contains("of no kind"), "{shown}");
     let checked = folder.run(&["spider", "check", "shop.toml"]).await;
     let checked = String::from_utf8(checked.stdout).unwrap();
+    assert!(checked.contains("category: the next page by `a.next::attr(href)`, 1000 pages"), "{checked}");
     assert!(checked.contains("product: from details") && checked.contains("carries category"), "{checked}");
 }
 
