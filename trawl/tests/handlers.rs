@@ -112,7 +112,10 @@ async fn a_spider_with_a_program_is_checked_and_tried() {
     assert_eq!(code, Some(0), "{stderr}");
     let tried: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(tried["items"][0]["fields"]["title"], "Shop");
-    assert_eq!(tried["links"], serde_json::json!([{ "url": "http://shop.example/b", "followed": true, "request": null }]));
+    assert_eq!(
+        tried["links"],
+        serde_json::json!([{ "url": "http://shop.example/b", "followed": true, "request": null }])
+    );
 }
 
 const NO_RUN: &str = "from trawl_handler import handler\n@handler\ndef parse(page):\n  yield {}\n";
