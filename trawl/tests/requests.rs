@@ -236,7 +236,7 @@ no url
     assert!(!shown.contains("S3") && !stderr.contains("S3"), "{shown}{stderr}");
     assert!(stderr.contains("3 URLs would be admitted, if new, 3 invalid"), "{stderr}");
     let (code, stats, stderr) = crawl(folder.path(), "list.ndjson").await;
-    assert_eq!((code, &stats["done"]), (Some(0), &json!(3)), "{stderr}");
+    assert_eq!((code, &stats["done"]), (Some(3), &json!(3)), "{stderr}");
     assert_eq!(stats["reasons"], json!({"dropped:invalid": 3}), "{stats}");
     let items = items(folder.path());
     let of = |n: u64, what: &str| items[&n]["fields"]["sent"][what].clone();

@@ -413,7 +413,7 @@ async fn two_processes_never_write_to_one_file() {
     let error = open_for(&spider(), &settings).err().unwrap();
     assert_eq!(error.kind, ErrorKind::Refused);
     assert!(
-        error.to_string().contains("items.jsonl: someone else is writing to it: write {worker}"),
+        error.to_string().contains("items.jsonl: someone else is writing to it: put {worker}"),
         "{error}"
     );
     drop(first);

@@ -10,22 +10,22 @@ fn links(field: &str) -> Vec<(&str, &str)> {
     let mut links = Vec::new();
     let mut rest = field;
     while let Some((url, after)) = rest.split_once('<').and_then(|(_, rest)| rest.split_once('>')) {
-        let end = end_of_parameters(after);
+        let end = end_before(b',', after);
         links.push((url.trim(), &after[..end]));
         rest = &after[end..];
     }
     links
 }
 
-/// Returns where the parameters of a link end: at a comma that is in no quotes.
-fn end_of_parameters(text: &str) -> usize {
+/// Returns the length of `text` before the first `separator` that is in no quotes.
+fn end_before(separator: u8, text: &str) -> usize {
     let (mut is_quoted, mut is_escaped) = (false, false);
     for (at, byte) in text.bytes().enumerate() {
         match byte {
             _ if std::mem::take(&mut is_escaped) => {}
             b'\\' => is_escaped = is_quoted,
             b'"' => is_quoted = !is_quoted,
-            b',' if !is_quoted => return at,
+            _ if byte == separator && !is_quoted => return at,
             _ => {}
         }
     }
@@ -34,12 +34,18 @@ fn end_of_parameters(text: &str) -> usize {
 
 /// Whether the first `rel` among these parameters has a relation.
 fn has(parameters: &str, relation: &str) -> bool {
-    let mut pairs = parameters.split(';').filter_map(|pair| pair.split_once('='));
-    let rel = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case("rel"));
-    rel.is_some_and(|(_, value)| {
-        let value = value.trim().trim_matches('"');
-        value.split_ascii_whitespace().any(|one| one.eq_ignore_ascii_case(relation))
-    })
+    let mut rest = parameters;
+    while !rest.is_empty() {
+        let (pair, after) = rest.split_at(end_before(b';', rest));
+        rest = after.strip_prefix(';').unwrap_or_default();
+        if let Some((name, value)) = pair.split_once('=')
+            && name.trim().eq_ignore_ascii_case("rel")
+        {
+            let mut relations = value.trim().trim_matches('"').split_ascii_whitespace();
+            return relations.any(|one| one.eq_ignore_ascii_case(relation));
+        }
+    }
+    false
 }
 
 #[cfg(test)]
