@@ -2,100 +2,40 @@
 
 mod elsewhere;
 mod empty_fields;
+mod loaded;
 mod program_versions;
+mod reload;
 mod sink_backlog;
+mod unready;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Duration;
 
 use moka::sync::Cache;
-use tokio::time::{MissedTickBehavior, interval};
-use tracing::{error, info, warn};
+use tracing::{error, warn};
 use trawl_common::fleet_log::LogWriter;
-use trawl_common::frontier::route::Rule;
 use trawl_common::logs::LogLevel;
-use trawl_common::mistake::Mistake;
 use trawl_common::names::SpiderName;
-use trawl_common::politeness::robots::RobotsName;
-use trawl_common::ports::{self, Sink, SinkFactory};
-use trawl_common::settings::{Politeness, Retry, Settings};
-use trawl_common::spider::folder::{Folder, Unusable};
-use trawl_common::spider::{Bans, FileHash, Handler, Scope, Spider, SpiderText};
+use trawl_common::ports::{Sink, SinkFactory};
+use trawl_common::settings::Settings;
+use trawl_common::spider::folder::Folder;
+use trawl_common::spider::{FileHash, Spider, SpiderText};
 use trawl_common::text::printable;
-use trawl_extract::{Extractor, Ready};
-use trawl_handlers::{CannotRun, ProxyAccess};
+use trawl_handlers::ProxyAccess;
 use trawl_web::{Fetcher, MemoryBudget, Threads};
 
-use self::elsewhere::{ELSEWHERE, Elsewhere};
-use self::empty_fields::EmptyFields;
+use self::elsewhere::Elsewhere;
+pub(crate) use self::loaded::LoadedSpider;
 use self::program_versions::ProgramVersions;
-use self::sink_backlog::SinkBacklog;
-use crate::programs::Running;
-
-/// A spider that is ready to work.
-pub(crate) struct LoadedSpider {
-    pub(crate) spider: Spider,
-    pub(crate) scope: Scope,
-    /// The rules for responses that are not pages.
-    pub(crate) bans: Bans,
-    /// The rules that route its links.
-    pub(crate) route: Vec<Rule>,
-    pub(crate) politeness: Politeness,
-    /// The name by which a robots.txt addresses it.
-    pub(crate) robots_name: RobotsName,
-    pub(crate) fetcher: Fetcher,
-    /// Like `fetcher`, but on separate threads.
-    pub(crate) apart: Fetcher,
-    pub(crate) extractor: Arc<Extractor>,
-    pub(crate) empty_fields: EmptyFields,
-    pub(crate) sinks: Vec<Arc<dyn Sink>>,
-    /// The pages that wait for its sinks.
-    pub(crate) backlog: SinkBacklog,
-    /// The spider's running program, if it has one.
-    pub(crate) program: Option<Running>,
-    /// The version of that program.
-    version: Option<ProgramVersion>,
-}
-
-/// The version of a spider's program.
-#[derive(Clone, Copy)]
-struct ProgramVersion {
-    /// The hash of the program's files.
-    files: FileHash,
-    /// The hash of these and of the spider's file on this machine, for people to compare.
-    shown: FileHash,
-}
+pub(crate) use self::unready::TooManyNames;
+pub use self::unready::Unready;
 
 /// Maximum number of programs whose versions are reported, and of files that cannot be used.
 const REPORTED: usize = 200;
 
 /// Maximum length of the mistake in a file as it is reported.
 const MAX_MISTAKE_BYTES: usize = 300;
-
-impl LoadedSpider {
-    /// Returns the retries of pages that its program fails at.
-    pub(crate) fn retry(&self, settings: &Retry) -> Retry {
-        let max = self.spider.handler.as_ref().and_then(|handler| handler.retries);
-        Retry { max: max.unwrap_or(settings.max), ..settings.clone() }
-    }
-
-    /// Whether its sinks are those of `spider`, and take the same items.
-    fn has_sinks_of(&self, spider: &Spider) -> bool {
-        let takes_same = self.spider.items == spider.items
-            && self.spider.pages == spider.pages
-            && self.spider.handler.is_some() == spider.handler.is_some();
-        self.spider.sinks == spider.sinks && takes_same
-    }
-}
-
-/// Interval at which spiders' files are checked.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// The number of looks at the files of spiders for one at the files of their programs.
-const LOOKS_FOR_PROGRAMS: u64 = 5;
 
 /// Maximum number of loaded spiders without a file, beside the default one: anybody may invent more names.
 const FILELESS: usize = 256;
@@ -105,43 +45,6 @@ const MISSING: usize = 10_000;
 
 /// Maximum number of spiders that are kept with the text of a crawl: each job may have arguments of its own.
 const BROUGHT: u64 = 256;
-
-/// The reason why a spider cannot work.
-#[derive(Debug, thiserror::Error)]
-pub enum Unready {
-    /// Its file cannot be used.
-    #[error(transparent)]
-    File(#[from] Unusable),
-    /// Its file existed and is gone.
-    #[error("its file is gone")]
-    Gone,
-    /// The settings that replace a file are invalid.
-    #[error("settings: {}", listed(.0))]
-    Mistaken(Vec<Mistake>),
-    /// The HTTP client refused its settings.
-    #[error("[fetch]: {0}")]
-    Fetch(#[from] trawl_web::Unusable),
-    /// Its program cannot be run here.
-    #[error("[handler] run: {0}")]
-    Program(#[from] CannotRun),
-    /// A crawl brings a program that the files of this machine do not have.
-    #[error("its [handler] is not that of {}, and a worker runs only what its own files say: a crawl that was opened before that was changed has to be cancelled", .0.display())]
-    ForeignProgram(PathBuf),
-    /// A sink cannot be opened with its settings.
-    #[error(transparent)]
-    Sink(#[from] ports::Error),
-}
-
-/// The error of a task for a spider that is not here, beyond the limit on such names.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "a task for {0}: that spider has no file here, as {ELSEWHERE} others that got tasks of this program before"
-)]
-pub(crate) struct TooManyNames(SpiderName);
-
-fn listed(mistakes: &[Mistake]) -> String {
-    mistakes.iter().map(Mistake::to_string).collect::<Vec<_>>().join("; ")
-}
 
 /// The state of a spider.
 #[derive(Clone, Default)]
@@ -374,58 +277,6 @@ impl Spiders {
         }
     }
 
-    /// Reloads changed files, until the future is dropped.
-    pub(crate) async fn reload(self: Arc<Self>) {
-        let mut ticks = interval(LOOK_EVERY);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        for look in 0_u64.. {
-            ticks.tick().await;
-            let spiders = Arc::clone(&self);
-            let look = move || {
-                if look.is_multiple_of(LOOKS_FOR_PROGRAMS) {
-                    spiders.look_at_programs();
-                }
-                spiders.look_again();
-            };
-            // It ends early only by a panic, which is logged where it happens: the next check may succeed.
-            let _ = tokio::task::spawn_blocking(look).await;
-        }
-    }
-
-    /// Reloads changed files of the spiders in use, and retries spiders of crawls that could not work, because a sink
-    /// may be available by now. Reads files, so it blocks.
-    fn look_again(&self) {
-        self.missing().clear();
-        let all = self.known.read().unwrap_or_else(PoisonError::into_inner).clone();
-        for (name, known) in all {
-            self.look(&name, known);
-        }
-        for (key, Brought { text, loaded }) in &self.brought {
-            let wrong = match loaded {
-                Ok(loaded) if self.is_current(&loaded) => continue,
-                Ok(loaded) => {
-                    program_has_changed(&loaded.spider.name);
-                    None
-                }
-                Err(wrong) => Some(wrong),
-            };
-            let brought = self.bring(&key.0, text, wrong.as_deref());
-            self.brought.insert((*key).clone(), brought);
-        }
-    }
-
-    /// Looks for changed files of programs. Reads files, so it blocks.
-    fn look_at_programs(&self) {
-        self.versions.look(&self.folder);
-    }
-
-    /// Whether a spider's program, if it has one, is of the version that its files have.
-    fn is_current(&self, loaded: &LoadedSpider) -> bool {
-        let Spider { name, handler, .. } = &loaded.spider;
-        let current = handler.as_ref().map(|handler| self.versions.of(&self.folder, name, handler));
-        current == loaded.version.map(|version| version.files)
-    }
-
     /// Returns the versions of the programs of spiders that are in use here; only some of them if there are many.
     pub(crate) fn programs(&self) -> BTreeMap<SpiderName, FileHash> {
         let versions =
@@ -460,121 +311,6 @@ impl Spiders {
         });
         wrong.take(REPORTED).collect()
     }
-
-    fn look(&self, name: &SpiderName, before: Known) -> Known {
-        let known = match self.load(name, &before) {
-            Ok(None) => return before,
-            Ok(Some(known)) => {
-                if known.text.is_none() && *name != SpiderName::default() {
-                    warn!(spider = %name, "the spider has no file here: [items] of the settings holds");
-                }
-                if before.loaded.is_some() && before.wrong.is_none() && before.text == known.text {
-                    program_has_changed(name);
-                } else if before.loaded.is_some() || before.wrong.is_some() {
-                    info!(spider = %name, "the spider's file has changed and is used");
-                }
-                known
-            }
-            Err(error) => {
-                let wrong = error.to_string();
-                if before.wrong.as_ref() == Some(&wrong) {
-                    return before;
-                }
-                let what = match &before.loaded {
-                    Some(_) => "the spider works on by its last version",
-                    None => "the spider cannot work: its URLs wait",
-                };
-                self.cannot_work(name, &wrong, what);
-                Known { wrong: Some(wrong), ..before.clone() }
-            }
-        };
-        if let (Some(old), Some(new)) = (&before.loaded, &known.loaded) {
-            self.retire(old, new);
-        }
-        self.keep(name.clone(), known.clone());
-        known
-    }
-
-    /// Keeps sinks that are no longer used, to close them at the end: running jobs still write to them.
-    fn retire(&self, old: &LoadedSpider, new: &LoadedSpider) {
-        let is_used = |sink: &&Arc<dyn Sink>| new.sinks.iter().any(|other| Arc::ptr_eq(other, sink));
-        let gone = old.sinks.iter().filter(|sink| !is_used(sink)).cloned();
-        self.retired.lock().unwrap_or_else(PoisonError::into_inner).extend(gone);
-    }
-
-    fn keep(&self, name: SpiderName, known: Known) {
-        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(name, known);
-    }
-
-    /// Loads the spider from its file; `None` if the text is the same as `before`, and so are the files of its program.
-    fn load(&self, name: &SpiderName, before: &Known) -> Result<Option<Known>, Unready> {
-        let text = self.folder.text(name)?;
-        if let Some(loaded) = &before.loaded {
-            if text == before.text && before.wrong.is_none() && self.is_current(loaded) {
-                return Ok(None);
-            }
-            if text.is_none() && before.text.is_some() {
-                return Err(Unready::Gone);
-            }
-        }
-        let mut loaded = self.ready(name, text.as_deref())?;
-        loaded.sinks = self.sinks(&loaded.spider, before.loaded.as_deref())?;
-        Ok(Some(Known { loaded: Some(Arc::new(loaded)), text, wrong: None }))
-    }
-
-    /// Prepares the spider with this text of its file, without its sinks.
-    fn ready(&self, name: &SpiderName, text: Option<&str>) -> Result<LoadedSpider, Unready> {
-        let spider = self.folder.spider(name, text, &self.settings.items)?;
-        let mistaken = |mistakes| match text {
-            Some(text) => self.folder.mistaken(name, text, mistakes).into(),
-            None => Unready::Mistaken(mistakes),
-        };
-        let Ready { extractor, scope, bans } = Ready::new(&spider, &self.settings.fetch).map_err(mistaken)?;
-        let fetch = spider.request.apply(&self.settings.fetch);
-        let fetcher = Fetcher::from_spider(&spider, &self.settings.fetch)?.within(self.memory.clone());
-        let apart = fetcher.on(&self.threads)?;
-        let proxy = (self.proxy)(&spider, &apart)?;
-        let program = Running::new(&spider, self.folder.program_folder(name), proxy, false)?;
-        Ok(LoadedSpider {
-            scope,
-            bans,
-            route: spider.routes(&self.settings.route),
-            politeness: spider.politeness.apply(&self.settings.politeness),
-            robots_name: fetch.robots_name().unwrap_or_default(),
-            apart,
-            fetcher,
-            extractor: Arc::new(extractor),
-            empty_fields: EmptyFields::new(&spider),
-            sinks: Vec::new(),
-            backlog: SinkBacklog::default(),
-            program,
-            version: spider.handler.as_ref().map(|handler| self.version(name, handler)),
-            spider,
-        })
-    }
-
-    fn version(&self, name: &SpiderName, handler: &Handler) -> ProgramVersion {
-        let files = self.versions.of(&self.folder, name, handler);
-        let text = self.folder.text(name).ok().flatten().unwrap_or_default();
-        ProgramVersion { files, shown: FileHash::from_text(&format!("{files} {text}")) }
-    }
-
-    /// Returns its sinks: the same as before, if they have the same settings and take the same items.
-    fn sinks(
-        &self,
-        spider: &Spider,
-        before: Option<&LoadedSpider>,
-    ) -> Result<Vec<Arc<dyn Sink>>, ports::Error> {
-        match before {
-            Some(before) if before.has_sinks_of(spider) => Ok(before.sinks.clone()),
-            _ => self.sink_factory.open(spider),
-        }
-    }
-}
-
-/// Logs that a spider's program is started anew, with its next work; the old one ends when it has done what it has.
-fn program_has_changed(name: &SpiderName) {
-    info!(spider = %name, "the files of the spider's program have changed: it is started anew");
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{Task, Work};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Page, Requests};
+use trawl_common::ports::{self, Page, Requests};
 use trawl_common::task::NewTask;
 use trawl_common::web::url::CanonicalUrl;
 

@@ -1,0 +1,65 @@
+//! A spider with its resources.
+
+use std::sync::Arc;
+
+use trawl_common::frontier::route::Rule;
+use trawl_common::politeness::robots::RobotsName;
+use trawl_common::ports::Sink;
+use trawl_common::settings::{Politeness, Retry};
+use trawl_common::spider::{Bans, FileHash, Scope, Spider};
+use trawl_extract::Extractor;
+use trawl_web::Fetcher;
+
+use super::empty_fields::EmptyFields;
+use super::sink_backlog::SinkBacklog;
+use crate::programs::Running;
+
+/// A spider that is ready to work.
+pub(crate) struct LoadedSpider {
+    pub(crate) spider: Spider,
+    pub(crate) scope: Scope,
+    /// The rules for responses that are not pages.
+    pub(crate) bans: Bans,
+    /// The rules that route its links.
+    pub(crate) route: Vec<Rule>,
+    pub(crate) politeness: Politeness,
+    /// The name by which a robots.txt addresses it.
+    pub(crate) robots_name: RobotsName,
+    pub(crate) fetcher: Fetcher,
+    /// Like `fetcher`, but on separate threads.
+    pub(crate) apart: Fetcher,
+    pub(crate) extractor: Arc<Extractor>,
+    pub(crate) empty_fields: EmptyFields,
+    pub(crate) sinks: Vec<Arc<dyn Sink>>,
+    /// The pages that wait for its sinks.
+    pub(crate) backlog: SinkBacklog,
+    /// The spider's running program, if it has one.
+    pub(crate) program: Option<Running>,
+    /// The version of that program.
+    pub(super) version: Option<ProgramVersion>,
+}
+
+/// The version of a spider's program.
+#[derive(Clone, Copy)]
+pub(super) struct ProgramVersion {
+    /// The hash of the program's files.
+    pub(super) files: FileHash,
+    /// The hash of these and of the spider's file on this machine, for people to compare.
+    pub(super) shown: FileHash,
+}
+
+impl LoadedSpider {
+    /// Returns the retries of pages that its program fails at.
+    pub(crate) fn retry(&self, settings: &Retry) -> Retry {
+        let max = self.spider.handler.as_ref().and_then(|handler| handler.retries);
+        Retry { max: max.unwrap_or(settings.max), ..settings.clone() }
+    }
+
+    /// Whether its sinks are those of `spider`, and take the same items.
+    pub(super) fn has_sinks_of(&self, spider: &Spider) -> bool {
+        let takes_same = self.spider.items == spider.items
+            && self.spider.pages == spider.pages
+            && self.spider.handler.is_some() == spider.handler.is_some();
+        self.spider.sinks == spider.sinks && takes_same
+    }
+}
