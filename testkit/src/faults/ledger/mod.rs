@@ -260,7 +260,7 @@ impl Facts {
             let hit = match fault.kind.subject() {
                 _ if fault.kind.empties_store() => ask.asked <= fault.to,
                 Subject::Producer => false,
-                Subject::Crawl => ask.asked <= fault.to && self.begins_anew(ask, fault),
+                Subject::Crawl => self.begins_anew(ask, fault),
                 // A worker that wakes still requests the pages that it had started on before it was stopped.
                 Subject::Worker => mine && ask.asked <= fault.to + SETTLING && fault.from <= settled,
                 Subject::Store | Subject::Broker | Subject::Database => {

@@ -44,15 +44,18 @@ impl Facts {
         let page = &self.pages[ask.page];
         let is_it = |at| (order.from..=order.to).contains(&at);
         match order.kind {
+            // A page that the site held back may have had to give way to those of the other crawl's host, which holds
+            // its own back as well.
+            Kind::OtherCancelled | Kind::OtherStuck | Kind::OtherFull => {
+                let meet = ask.asked <= order.to + HELD_BACK && order.from <= ask.asked + HELD_BACK;
+                ask.answered.is_none() && meet
+            }
+            _ if ask.asked > order.to => false,
             Kind::DeadLettersReplayed => {
                 self.replays.iter().any(|replay| is_it(replay.at) && replay.url == page.key)
             }
             // It may have been skipped between two tries, or before its redirect was followed.
             Kind::HostBlocked => matches!(page.fate, Fate::Broken | Fate::Redirect(_)),
-            // A page that the site held back may have had to give way to those of the other crawl's host.
-            Kind::OtherCancelled | Kind::OtherStuck | Kind::OtherFull => {
-                ask.answered.is_none() && order.from <= ask.asked + HELD_BACK
-            }
             _ => false,
         }
     }
