@@ -35,7 +35,10 @@ impl Facts {
     /// are exact except for pages that Redis was made to forget, which may count or not.
     pub(super) fn judge_stats(&self, accounts: &[Account], verdict: &mut Judgement) {
         let Some(stats) = &self.stats else {
-            if self.ended.is_some() {
+            // An emptied Redis is told again of crawls that go on, not of those that have ended.
+            let is_forgotten =
+                |ended| self.faults.iter().any(|fault| fault.kind.empties_store() && fault.to > ended);
+            if self.ended.is_some_and(|ended| !is_forgotten(ended)) {
                 verdict.problems.push("the crawl has no counters".to_owned());
             }
             return;

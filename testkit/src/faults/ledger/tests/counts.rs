@@ -88,7 +88,13 @@ fn the_end_is_announced_once_with_the_stats_as_they_stay() {
         ends(&mut facts).pop().map(|end| End { stats: ReportedStats { hosts: Vec::new(), ..of(4) }, ..end });
     facts.ends = Some(found.into_iter().collect());
     assert_eq!(problems(&facts), [""; 0]);
-    assert!(problem(|facts| facts.stats = None).contains("no counters"));
+    let forgotten = |from| {
+        let mut facts = Facts { stats: None, ..fair() };
+        facts.faults.push(fault(Kind::StoreEmptied, None, from, from + 1));
+        problems(&facts)
+    };
+    assert!(forgotten(150).concat().contains("no counters"));
+    assert_eq!(forgotten(210), [""; 0], "the crawl had ended by then");
 }
 
 /// Whether the counters of a fair crawl may lack its first page, which was requested at 100, after this fault.
