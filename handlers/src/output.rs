@@ -18,9 +18,9 @@ pub(crate) async fn all(from: impl AsyncRead + Unpin, most: usize) -> Result<Vec
     if output.len() > most { Err(Flood) } else { Ok(output) }
 }
 
-/// Reads all output, and returns the last [`TAIL`] bytes. `line` is given each line without its end; one of more than
-/// [`TAIL`] bytes in pieces.
-pub(crate) async fn tail(mut from: impl AsyncRead + Unpin, mut line: impl FnMut(&[u8])) -> Vec<u8> {
+/// Reads all output, and returns the last [`TAIL`] bytes. `line`, if there is one, is given each line without its end; one
+/// of more than [`TAIL`] bytes in pieces.
+pub(crate) async fn tail(mut from: impl AsyncRead + Unpin, mut line: Option<impl FnMut(&[u8])>) -> Vec<u8> {
     let (mut tail, mut buffer) = (VecDeque::with_capacity(2 * TAIL), vec![0; TAIL]);
     let mut begun = Vec::new();
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
@@ -28,6 +28,8 @@ pub(crate) async fn tail(mut from: impl AsyncRead + Unpin, mut line: impl FnMut(
         let beyond = (tail.len() + count).saturating_sub(TAIL).min(tail.len());
         tail.drain(..beyond);
         tail.extend(new);
+        // A flood is not divided into lines that nobody reads.
+        let Some(line) = &mut line else { continue };
         for piece in new.split_inclusive(|byte| *byte == b'\n') {
             begun.extend_from_slice(piece.strip_suffix(b"\n").unwrap_or(piece));
             if piece.ends_with(b"\n") || begun.len() > TAIL {
@@ -36,7 +38,9 @@ pub(crate) async fn tail(mut from: impl AsyncRead + Unpin, mut line: impl FnMut(
             }
         }
     }
-    if !begun.is_empty() {
+    if let Some(line) = &mut line
+        && !begun.is_empty()
+    {
         line(&begun);
     }
     tail.into()
@@ -90,11 +94,14 @@ mod tests {
     async fn of_a_flood_the_end_is_kept_and_each_line_is_shown() {
         let flood: Vec<u8> = (0..100_000u32).map(|number| (number % 251) as u8).collect();
         let mut lines = Vec::new();
-        assert_eq!(tail(&flood[..], |line| lines.push(line.to_vec())).await, flood[flood.len() - TAIL..]);
+        assert_eq!(
+            tail(&flood[..], Some(|line: &[u8]| lines.push(line.to_vec()))).await,
+            flood[flood.len() - TAIL..]
+        );
         assert_eq!(lines.join(&b'\n'), flood);
         lines.clear();
         assert_eq!(
-            tail(&b"short\n\nand no end"[..], |line| lines.push(line.to_vec())).await,
+            tail(&b"short\n\nand no end"[..], Some(|line: &[u8]| lines.push(line.to_vec()))).await,
             b"short\n\nand no end"
         );
         assert_eq!(lines, [&b"short"[..], b"", b"and no end"]);

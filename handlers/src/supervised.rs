@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use tracing::debug;
+use tracing::{Level, debug, enabled};
 use trawl_common::handler::{Answer, Verdict};
 use trawl_common::names::SpiderName;
 use trawl_common::task::TaskView;
@@ -122,6 +122,7 @@ impl Supervised {
         };
         let (spider, report, shows_stderr) = (program.spider.clone(), token.clone(), program.shows_stderr);
         let line = move |line: &[u8]| show(&spider, line, &report, shows_stderr);
+        let line = (shows_stderr || enabled!(Level::DEBUG)).then_some(line);
         let stderr = tokio::spawn(output::tail(stderr, line)).map(Result::unwrap_or_default).boxed().shared();
         let _admission = admission;
         Ok((Self { child, token, folder, opened, shows_stderr, stderr, _admission }, stdin, stdout))
