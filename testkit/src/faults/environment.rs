@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::select_all;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::clock::Clock;
@@ -150,23 +151,24 @@ impl Environment {
         self.crawls.iter().map(|crawl| crawl.web.announced()).collect()
     }
 
-    /// Lets the crawls request `pages` pages together, each its share. Returns `false` if one of them does not get
-    /// there, or has ended.
+    /// Lets the crawls request `pages` pages together, each its share. Returns `false` if they do not get there, or one
+    /// of them has ended.
+    ///
+    /// A crawl whose URLs wait for the worker that can fetch them does not hold up the plan: the others make up for it
+    /// meanwhile, slowly.
     pub async fn comes_to(&self, pages: usize) -> bool {
         let share = |crawl: &UnderWay| crawl.crawl.goal() * pages / self.options.pages;
         for crawl in &self.crawls {
             crawl.web.pace(share(crawl));
         }
-        for crawl in &self.crawls {
-            let mut progress = crawl.web.progress();
-            while progress.borrow_and_update().pages < share(crawl) {
-                tokio::select! {
-                    _ = crawl.end.seen() => return false,
-                    moved = timeout(self.stalled(), progress.changed()) => if moved.is_err() {
-                        let id = crawl.crawl.id;
-                        self.timeline.note(format!("no progress any more of {id}, short of page {}", share(crawl)));
-                        return false;
-                    }
+        let wanted: usize = self.crawls.iter().map(share).sum();
+        let mut progress = self.progress();
+        while self.requested() < wanted {
+            tokio::select! {
+                () = self.one_ends() => return false,
+                moved = timeout(self.stalled(), any_moves(&mut progress)) => if moved.is_err() {
+                    self.timeline.note(format!("no progress any more, short of page {wanted}"));
+                    return false;
                 }
             }
         }
@@ -174,6 +176,16 @@ impl Environment {
         self.crawls
             .iter()
             .all(|crawl| crawl.web.progress().borrow().pages < crawl.crawl.goal() && !crawl.end.is_seen())
+    }
+
+    /// Returns the number of different pages that were requested, of all sites.
+    fn requested(&self) -> usize {
+        self.crawls.iter().map(|crawl| crawl.web.progress().borrow().pages).sum()
+    }
+
+    /// Returns the progress of each crawl.
+    fn progress(&self) -> Vec<watch::Receiver<Progress>> {
+        self.crawls.iter().map(|crawl| crawl.web.progress()).collect()
     }
 
     /// Waits until pages are answered again.
@@ -208,8 +220,9 @@ impl Environment {
                 tokio::select! {
                     _ = crawl.end.seen() => {}
                     arrived = timeout(self.stalled(), crawl.web.all_asked(*announced)) => {
-                        let what = if arrived.is_ok() { "have" } else { "have not" };
-                        self.timeline.note(format!("all that was on its way at the loss {what} arrived"));
+                        let is_late = || format!("{:?} was on its way at the loss and has not", crawl.web.first_unasked());
+                        let arrived = arrived.map(|()| "all that was on its way at the loss has".to_owned());
+                        self.timeline.note(format!("{} arrived", arrived.unwrap_or_else(|_| is_late())));
                     }
                 }
             }
@@ -241,17 +254,20 @@ impl Environment {
 
     /// Waits for the end of the crawls while there is progress.
     async fn end(&self) {
+        let mut progress = self.progress();
         loop {
-            let mut progress: Vec<_> = self.crawls.iter().map(|crawl| crawl.web.progress()).collect();
-            let moves = select_all(progress.iter_mut().map(|progress| Box::pin(progress.changed())));
             tokio::select! {
                 () = self.all_end() => return,
-                moved = timeout(self.stalled(), moves) => if moved.is_err() {
+                moved = timeout(self.stalled(), any_moves(&mut progress)) => if moved.is_err() {
                     self.timeline.note("the crawl does not end");
                     return;
                 }
             }
         }
+    }
+
+    async fn one_ends(&self) {
+        let _ = select_all(self.crawls.iter().map(|crawl| Box::pin(crawl.end.seen()))).await;
     }
 
     async fn all_end(&self) {
@@ -336,4 +352,10 @@ impl Environment {
     fn grace(&self) -> Duration {
         self.options.lost_after * 2 + Duration::from_secs(1)
     }
+}
+
+/// Waits for a request at any of the sites.
+async fn any_moves(progress: &mut [watch::Receiver<Progress>]) {
+    // The senders live as long as the sites.
+    let _ = select_all(progress.iter_mut().map(|progress| Box::pin(progress.changed()))).await;
 }

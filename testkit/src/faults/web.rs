@@ -210,6 +210,13 @@ impl Web {
         let _ = progress.wait_for(all).await;
     }
 
+    /// Returns the first page that was named and has not been requested, if there is one.
+    pub fn first_unasked(&self) -> Option<Page> {
+        let log = self.shared.log();
+        let page = log.announced.iter().find(|page| !log.times.contains_key(page))?;
+        Some(self.shared.pages[*page].clone())
+    }
+
     /// Forgets all requests, as if the site had just started.
     pub fn forget(&self) {
         self.pace(0);
