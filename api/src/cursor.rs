@@ -2,6 +2,7 @@
 
 use data_encoding::BASE64URL_NOPAD;
 use serde::{Deserialize, Serialize};
+use trawl_common::ports::LogPlace;
 use utoipa::IntoParams;
 
 use crate::problem::Problem;
@@ -63,6 +64,17 @@ pub(crate) fn decode<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, Prob
     let json = BASE64URL_NOPAD.decode(text.as_bytes()).ok();
     json.and_then(|json| serde_json::from_slice(&json).ok())
         .ok_or_else(|| Problem::malformed("cursor: send what the last page says in `next`, as it is"))
+}
+
+/// Encodes a position in the log, or in a list that is kept as it is.
+pub(crate) fn encode_log(LogPlace(first, second): LogPlace) -> String {
+    encode(&(first, second))
+}
+
+/// Decodes a position from [`encode_log`]; the end without one.
+pub(crate) fn decode_log(cursor: Option<&str>) -> Result<LogPlace, Problem> {
+    let place = cursor.map(decode::<(u64, u64)>).transpose()?;
+    Ok(place.map_or(LogPlace::END, |(first, second)| LogPlace(first, second)))
 }
 
 #[cfg(test)]

@@ -2,16 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "support/engines.rs"]
+mod engines;
+
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use trawl_backends::rabbitmq::{QueueDepths, RabbitMq};
-use trawl_backends::redis::{self, Link, RedisCache, RedisHosts, RedisJobs, RedisPages, RedisRecords};
+use trawl_backends::rabbitmq::RabbitMq;
+use trawl_backends::redis::{self, Link, RedisCache, RedisHosts, RedisJobs, RedisPages};
 use trawl_common::ports::{Cache, Error, ErrorKind, Jobs, Pages};
 use trawl_common::settings::{self, Dedup, Encoding, Items, Queues, Redis, ServerUrl};
-use trawl_engine::{Coordinator, Records};
+use trawl_engine::Records;
 use trawl_testkit::cluster;
 use trawl_testkit::conformance::carrying::Carrier;
 use trawl_testkit::conformance::control::ControlPorts;
@@ -19,8 +22,7 @@ use trawl_testkit::conformance::hosts::{Frugal, HostPorts};
 use trawl_testkit::conformance::queue::Engine;
 use trawl_testkit::servers::{self, VirtualHost};
 
-const LONG: Duration = Duration::from_secs(600);
-const BRIEF: Duration = Duration::from_millis(200);
+use self::engines::{BRIEF, LONG, carrier_on, records_on};
 
 /// A cluster has only one database. A test whose sweeps visit all crawls locks it for itself; the other tests share it.
 static STORE: RwLock<()> = RwLock::const_new(());
@@ -33,9 +35,7 @@ async fn link() -> Link {
 }
 
 async fn control_ports_on(redis: &Redis, lost_after: Duration) -> ControlPorts {
-    let link = redis::connect(redis).await.unwrap();
-    let redis = Arc::new(RedisRecords::new(link, lost_after, redis.dedup));
-    ControlPorts { frontier: redis.clone(), control: redis }
+    records_on(redis::connect(redis).await.unwrap(), redis.dedup, lost_after)
 }
 
 async fn frontier() -> (Shared, Arc<dyn Records>) {
@@ -62,28 +62,8 @@ async fn brief_control_ports() -> (Own, ControlPorts) {
 
 /// Returns an engine on both clusters, with packed sets: their buckets are keys that scripts do not declare.
 async fn carrier() -> ((VirtualHost, Own), Carrier) {
-    let redis = Redis { dedup: Dedup::Packed, ..cluster::redis() };
     let own = emptied().await;
-    let vhost = VirtualHost::new().await;
-    let broker = settings::RabbitMq {
-        url: vhost.url.clone(),
-        nodes: cluster::rabbitmq_nodes(),
-        ..settings::RabbitMq::default()
-    };
-    let depths = QueueDepths::new(&broker).unwrap();
-    let broker = RabbitMq::connect(&broker, &Queues::default(), &Items::default()).await.unwrap();
-    let link = redis::connect(&redis).await.unwrap();
-    let records = Arc::new(RedisRecords::new(link.clone(), LONG, redis.dedup).with_queues(depths));
-    let pages = Arc::new(RedisPages::new(link));
-    let engine = Arc::new(Coordinator::new(records.clone(), Arc::new(broker), pages.clone()));
-    let carrier = Carrier {
-        engine,
-        stats: records.clone(),
-        control: records,
-        pages,
-        health: Arc::default(),
-        claims_ahead: true,
-    };
+    let (vhost, carrier) = carrier_on(link().await, cluster::rabbitmq_nodes(), Dedup::Packed).await;
     ((vhost, own), carrier)
 }
 

@@ -55,10 +55,19 @@ impl DeadLetters {
     /// Reports URLs that a crawl left out as they failed before, with the command that sends them again.
     pub fn say_failed_before(&self, global: &Global, spider: &SpiderName, number: u64) {
         if number > 0 {
-            let (urls, place) = (counted(number, "URL"), self.place());
-            global.say(format_args!(
-                "left out: {urls} that failed before; `trawl dlq replay --spider {spider}{place}` sends them again"
-            ));
+            let (urls, replay) = (counted(number, "URL"), self.replay(spider));
+            global.say(format_args!("left out: {urls} that failed before; {replay} sends them again"));
         }
+    }
+
+    /// Warns that nothing is new as these URLs failed before, with the command that sends them again.
+    pub fn warn_nothing_new(&self, spider: &SpiderName, number: u64) {
+        let (urls, replay) = (counted(number, "URL"), self.replay(spider));
+        anstream::eprintln!("warning: nothing new: {urls} failed before; {replay} sends what failed again");
+    }
+
+    /// Returns the command that sends again what failed in the crawls of a spider.
+    fn replay(&self, spider: &SpiderName) -> String {
+        format!("`trawl dlq replay --spider {spider}{}`", self.place())
     }
 }

@@ -1,4 +1,4 @@
-//! How a crawl goes, and how it ended, in words.
+//! The progress and the end of a crawl, in words.
 
 use std::time::Duration;
 

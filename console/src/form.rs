@@ -152,6 +152,18 @@ pub(crate) fn written(field: &Option<String>) -> Option<&str> {
     field.as_deref().map(str::trim).filter(|text| !text.is_empty())
 }
 
+/// Returns the fields that are not empty, with their trimmed texts.
+pub(crate) fn all_written<'a, const N: usize>(
+    fields: [(&'static str, &'a Option<String>); N],
+) -> Vec<(&'static str, &'a str)> {
+    fields.into_iter().filter_map(|(name, field)| Some((name, written(field)?))).collect()
+}
+
+/// Returns the text of the field with this name; empty if there is none.
+pub(crate) fn text_of<'a>(fields: &[(&'static str, &'a str)], name: &str) -> &'a str {
+    fields.iter().find(|(field, _)| *field == name).map_or("", |(_, text)| text)
+}
+
 /// Returns the text of a field to show again in a one-line input; empty if there is none.
 pub(crate) fn text(field: &Option<String>) -> Text {
     field.as_deref().unwrap_or_default().into()

@@ -25,6 +25,8 @@ pub struct Extraction {
     pub unfit: Vec<Unfit>,
     /// The number of the kind of page that it is; `None` if it is of none.
     pub kind: Option<usize>,
+    /// The kinds of pages from the start to this one; `None` if it is of none.
+    pub path: Option<Vec<String>>,
     /// The first condition that it does not meet, of each kind before that one.
     pub unmet: Vec<Unmet>,
     /// The state of the list that it is a page of.

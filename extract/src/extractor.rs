@@ -68,6 +68,11 @@ impl Extractor {
         self
     }
 
+    /// Whether all pages of the spider are requests with data ([`Spider::tracks`]).
+    pub fn tracks(&self) -> bool {
+        self.plan.tracks
+    }
+
     /// Whether a tree is built of every page, which takes several times as long as the streaming pass alone.
     pub fn needs_tree(&self) -> bool {
         self.plan.needs_tree

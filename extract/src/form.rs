@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use scraper::{ElementRef, Html};
 use serde_json::{Map, Value};
-use trawl_common::request::{Body, Method, NewRequest, in_texts};
+use trawl_common::request::{Body, FORM, Method, NewRequest, encode_pair, in_texts};
 use trawl_common::text::printable;
-use url::form_urlencoded::byte_serialize;
 
 use crate::context::Context;
 use crate::extraction::Link;
@@ -30,7 +29,9 @@ impl Form {
             ));
         }
         let fill = in_texts(&self.fill, values).map_err(|error| error.to_string())?;
-        let pairs = encoded(&filled(controls(form)?, &fill)?);
+        let pairs = filled(controls(form)?, &fill)?;
+        let pairs: Vec<String> = pairs.iter().map(|(name, value)| encode_pair(name, value)).collect();
+        let pairs = pairs.join("&");
         let action = form.attr("action").map(str::trim).filter(|action| !action.is_empty());
         let action = action.unwrap_or_else(|| context.url.as_str());
         let action = action.split_once('#').map_or(action, |(action, _)| action);
@@ -45,20 +46,18 @@ impl Form {
         let request = match is_post {
             false => get,
             true => {
-                let kind = form.attr("enctype").unwrap_or(URL_ENCODED).trim().to_ascii_lowercase();
+                let kind = form.attr("enctype").unwrap_or(FORM).trim().to_ascii_lowercase();
                 if kind == "multipart/form-data" || kind == "text/plain" {
                     return Err(format!("it is sent as {kind}, which is not supported"));
                 }
                 let mut request = NewRequest { method: Method::Post, body: Body::from(pairs), ..get };
-                request.headers.0.push(("content-type".to_owned(), URL_ENCODED.to_owned()));
+                request.headers.0.push(("content-type".to_owned(), FORM.to_owned()));
                 request
             }
         };
         Ok(Link { url, written, is_next: false, request: Some(Box::new(request)) })
     }
 }
-
-const URL_ENCODED: &str = "application/x-www-form-urlencoded";
 
 /// Returns the names and values of the controls that a browser would send after a click on the first button. The error
 /// says why they cannot be sent.
@@ -154,11 +153,4 @@ fn text(name: &str, value: &Value) -> Result<String, String> {
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
         _ => Err(format!("fill.{}: a text, a number or a list of these is wanted", printable(name, 64))),
     }
-}
-
-fn encoded(pairs: &[(String, String)]) -> String {
-    let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
-    let pairs: Vec<String> =
-        pairs.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
-    pairs.join("&")
 }

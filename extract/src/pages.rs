@@ -28,6 +28,8 @@ pub(crate) fn kind<'a>(
         match kind.unmet(context) {
             None => {
                 extraction.kind = Some(number);
+                let alone = || vec![kind.name.clone()];
+                extraction.path = Some(context.came.map_or_else(alone, |came| came.path_to(&kind.name)));
                 return Some(kind);
             }
             Some(unmet) => extraction.unmet.push(unmet),
@@ -75,7 +77,9 @@ impl Plan {
         extraction: &mut Extraction,
     ) -> Result<(), Failure> {
         let mut found = FoundLinks::new(context.base);
-        let mut passed_on = PassedOn { kind, context, links: 0, bytes_left: MAX_PASSED_ON };
+        let path = extraction.path.clone().unwrap_or_default();
+        let siblings = context.came.cloned().unwrap_or_default().to_data();
+        let mut passed_on = PassedOn { kind, context, path, siblings, links: 0, bytes_left: MAX_PASSED_ON };
         let own = self.tracks.then(|| passed_on.values(&kind.carry, Within::All, extraction)).transpose()?;
         let whole = own.unwrap_or_default();
         follow.add_refresh(context, &mut found);
@@ -170,6 +174,10 @@ impl LinkRule {
 struct PassedOn<'a> {
     kind: &'a PageKind,
     context: &'a Context<'a>,
+    /// The kinds of pages from the start to this one.
+    path: Vec<String>,
+    /// The data of further pages of the list that the page is of.
+    siblings: Value,
     /// Number of the links that have theirs.
     links: usize,
     bytes_left: usize,
@@ -214,10 +222,8 @@ impl<'a> PassedOn<'a> {
         if links.is_empty() {
             return Ok(());
         }
-        let came = self.context.came.cloned().unwrap_or_default();
-        let siblings = came.to_data();
         let carried = Carried {
-            path: came.path_to(&self.kind.name),
+            path: self.path.clone(),
             values: self.all(values),
             rule: rule.and_then(|rule| rule.name.clone()),
             list: None,
@@ -235,7 +241,7 @@ impl<'a> PassedOn<'a> {
         })?;
         for link in links {
             // A further page of a list is reached as the list was.
-            let data = if link.is_next { &siblings } else { &data };
+            let data = if link.is_next { &self.siblings } else { &data };
             let template = rule.and_then(|rule| rule.request.as_ref());
             let own = match (link.request.take(), template) {
                 (Some(own), _) => *own,

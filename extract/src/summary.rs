@@ -11,6 +11,7 @@ use trawl_common::spider::{
 use trawl_common::text::{counted, printable};
 use trawl_common::time::UnixMs;
 
+use crate::summary_of_pages::either;
 use crate::{Examined, summary_of_pages};
 
 /// Number of schedule instants that are named.
@@ -188,8 +189,7 @@ fn follows(follow: &Follow) -> String {
     let mut what = parts.join(", ");
     for (patterns, word) in [(&follow.include, "with"), (&follow.exclude, "without")] {
         if !patterns.is_empty() {
-            let all: Vec<_> = patterns.iter().map(|pattern| format!("`{}`", pattern.value)).collect();
-            what += &format!(", {word} {}", all.join(" or "));
+            what += &format!(", {word} {}", either(patterns));
         }
     }
     format!("{what}, up to {} deep", follow.depth)

@@ -77,6 +77,7 @@ fn carries(fields: &[(String, Field)]) -> Option<String> {
     (!names.is_empty()).then(|| format!("carries {}", names.join(", ")))
 }
 
-fn either(texts: &[Sited<String>]) -> String {
+/// `a` or `b`
+pub(crate) fn either(texts: &[Sited<String>]) -> String {
     texts.iter().map(|text| format!("`{}`", text.value)).collect::<Vec<_>>().join(" or ")
 }

@@ -230,10 +230,7 @@ impl Args {
             None => {
                 let Counters { new, invalid, failed_before, .. } = report.counters;
                 if new == 0 && failed_before > 0 {
-                    let (urls, spider) = (counted(failed_before, "URL"), &crawl.spider);
-                    anstream::eprintln!(
-                        "warning: nothing new: {urls} failed before; `trawl dlq replay --spider {spider}` sends what failed again"
-                    );
+                    dead_letters.warn_nothing_new(&crawl.spider, failed_before);
                 } else {
                     dead_letters.say_failed_before(global, &crawl.spider, failed_before);
                 }

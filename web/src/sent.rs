@@ -5,7 +5,7 @@ use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue};
 use trawl_common::frontier::Request;
 use trawl_common::frontier::message::Hop;
-use trawl_common::request::{self, Pairs};
+use trawl_common::request::{self, Body, Pairs};
 use trawl_common::web::url::CanonicalUrl;
 
 /// The method, header fields and body sent to a URL.
@@ -15,14 +15,12 @@ pub(super) struct Sent {
     /// The fields sent in addition to those of every request.
     pub(super) fields: HeaderMap,
     pub(super) body: Bytes,
-    /// The type of the body if no field names one.
-    guessed_type: Option<&'static str>,
 }
 
 impl Sent {
     /// A GET with these fields.
     pub(super) fn get(fields: HeaderMap) -> Self {
-        Self { method: Method::GET, fields, body: Bytes::new(), guessed_type: None }
+        Self { method: Method::GET, fields, body: Bytes::new() }
     }
 
     /// Returns what a request sends to its URL, or to the URL that redirects have led to. Another origin gets neither
@@ -44,12 +42,7 @@ impl Sent {
         }
         match as_get {
             true => Self::get(fields),
-            false => Self {
-                method: method(new.method),
-                fields,
-                body: new.body.bytes().clone(),
-                guessed_type: new.body.guessed_type(),
-            },
+            false => Self { method: method(new.method), fields, body: new.body.bytes().clone() },
         }
     }
 
@@ -64,7 +57,9 @@ impl Sent {
         if let Some(cookies) = cookies {
             own.insert(COOKIE, cookies);
         }
-        if let (false, Some(kind)) = (own.contains_key(CONTENT_TYPE), self.guessed_type) {
+        if !own.contains_key(CONTENT_TYPE)
+            && let Some(kind) = Body::guess_type(&self.body)
+        {
             own.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         }
         Self { fields: own, ..self }

@@ -1,7 +1,6 @@
 //! Tasks that have ended lately.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -9,18 +8,15 @@ use serde::{Deserialize, Serialize};
 use trawl_common::ended_tasks::{self, read_ended};
 use trawl_common::logs::LogFilter;
 use trawl_common::names::{CrawlId, SpiderName};
-use trawl_common::ports::LogPlace;
 use utoipa::{IntoParams, ToSchema};
 
+use super::logs::SEARCH;
 use crate::Api;
 use crate::cursor::{self, Limit};
 use crate::extract::Params;
 use crate::identity::Identity;
 use crate::problem::Problem;
 use crate::view::Time;
-
-/// The time that a caller waits for the searches of others.
-const SEARCH: Duration = Duration::from_secs(10);
 
 /// The filter of the list.
 #[derive(Deserialize, IntoParams)]
@@ -121,11 +117,10 @@ pub(crate) async fn list_ended_tasks(
     identity: Identity,
 ) -> Result<Json<EndedTasks>, Problem> {
     let filter = LogFilter { crawl, spider, key: task, ..LogFilter::default() };
-    let place = cursor.as_deref().map(cursor::decode::<(u64, u64)>).transpose()?;
-    let place = place.map_or(LogPlace::END, |(first, second)| LogPlace(first, second));
+    let place = cursor::decode_log(cursor.as_deref())?;
     let _place = api.searchers.wait(&identity, SEARCH).await?;
     let (tasks, older) = read_ended(&*api.backend.ended_tasks, &filter, place, limit.get()).await?;
     let tasks = tasks.into_iter().map(EndedTask::from).collect();
-    let next = older.map(|LogPlace(first, second)| cursor::encode(&(first, second)));
+    let next = older.map(cursor::encode_log);
     Ok(Json(EndedTasks { tasks, next }))
 }

@@ -35,7 +35,7 @@ use crate::problem::Problem;
 use crate::view::{LogEntry, LogLevel};
 
 /// The time that a caller waits for the searches of others.
-const SEARCH: Duration = Duration::from_secs(10);
+pub(super) const SEARCH: Duration = Duration::from_secs(10);
 /// Interval at which the log is read for each follower.
 const LOOK: Duration = Duration::from_secs(1);
 /// The media type of server-sent events.
@@ -110,8 +110,7 @@ impl Listing {
         let Self { crawl, spider, host, level, task: key, since, limit, cursor } = self;
         let ago = |age: Duration| UnixMs(UnixMs::now().0.saturating_sub(age.as_millis() as u64));
         let filter = LogFilter { crawl, spider, host, level, key, since: since.map(ago) };
-        let place = cursor.as_deref().map(cursor::decode::<(u64, u64)>).transpose()?;
-        let place = place.map_or(LogPlace::END, |(first, second)| LogPlace(first, second));
+        let place = cursor::decode_log(cursor.as_deref())?;
         Ok((filter, place, limit.get()))
     }
 }
@@ -147,7 +146,7 @@ pub(crate) async fn list_logs(
     let _place = api.searchers.wait(&identity, SEARCH).await?;
     let LogPage { lines, older, .. } = newest(&*api.backend.logs, &filter, place, limit).await?;
     let entries = lines.into_iter().map(|line| line.entry.into()).collect();
-    let next = older.map(|LogPlace(first, second)| cursor::encode(&(first, second)));
+    let next = older.map(cursor::encode_log);
     Ok(axum::Json(Logs { entries, next }).into_response())
 }
 

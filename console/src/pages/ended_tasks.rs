@@ -11,7 +11,7 @@ use crate::Console;
 use crate::address::address;
 use crate::answers::{EndedTask, EndedTasks};
 use crate::ask::Call;
-use crate::form::{Asked, written};
+use crate::form::{Asked, all_written, text_of};
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Text;
 use crate::visitor::Visitor;
@@ -30,13 +30,12 @@ pub(crate) struct Listing {
 impl Listing {
     /// The non-empty fields other than the position.
     fn of_crawls(&self) -> Vec<(&'static str, &str)> {
-        let all = [("crawl", &self.crawl), ("spider", &self.spider)];
-        all.into_iter().filter_map(|(name, field)| Some((name, written(field)?))).collect()
+        all_written([("crawl", &self.crawl), ("spider", &self.spider)])
     }
 
     /// The value of a field for its input.
     fn shown(&self, name: &str) -> Text {
-        self.of_crawls().into_iter().find(|(field, _)| *field == name).map_or("", |(_, value)| value).into()
+        text_of(&self.of_crawls(), name).into()
     }
 
     /// The address of the page that starts at a cursor.

@@ -12,7 +12,7 @@ use crate::Console;
 use crate::address::address;
 use crate::answers::{Entry, Logs};
 use crate::ask::Call;
-use crate::form::{Asked, written};
+use crate::form::{Asked, all_written, text_of};
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Text;
 use crate::visitor::Visitor;
@@ -35,13 +35,12 @@ impl Listing {
     /// The non-empty fields.
     fn fields(&self) -> Vec<(&'static str, &str)> {
         let Self { crawl, spider, host, level, task, cursor: _ } = self;
-        let all = [("crawl", crawl), ("spider", spider), ("host", host), ("level", level), ("task", task)];
-        all.into_iter().filter_map(|(name, field)| Some((name, written(field)?))).collect()
+        all_written([("crawl", crawl), ("spider", spider), ("host", host), ("level", level), ("task", task)])
     }
 
     /// The value of a field; empty if it has none.
     fn field(&self, name: &str) -> &str {
-        self.fields().into_iter().find(|(field, _)| *field == name).map_or("", |(_, value)| value)
+        text_of(&self.fields(), name)
     }
 
     /// The value of a field for its input.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::address::address;
 use crate::ask::Call;
-use crate::form::written;
+use crate::form::{text_of, written};
 use crate::shown::Text;
 
 /// A filter. An empty field matches everything.
@@ -52,7 +52,7 @@ impl Selection {
 
     /// The value of a field; empty if it has none.
     pub(crate) fn field(&self, name: &str) -> &str {
-        self.fields().into_iter().find(|(field, _)| *field == name).map_or("", |(_, value)| value)
+        text_of(&self.fields(), name)
     }
 
     /// The value of a field for its input.

@@ -12,7 +12,7 @@ use crate::address::address;
 use crate::answers::{IN_LIST, Task, Tasks};
 use crate::ask::Call;
 use crate::failure::Failure;
-use crate::form::{Asked, written};
+use crate::form::{Asked, all_written, text_of, written};
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Text;
 use crate::visitor::Visitor;
@@ -53,8 +53,7 @@ struct TasksPage {
 impl Listing {
     /// The non-empty fields other than the state.
     fn of_crawls(&self) -> Vec<(&'static str, &str)> {
-        let all = [("crawl", &self.crawl), ("spider", &self.spider)];
-        all.into_iter().filter_map(|(name, field)| Some((name, written(field)?))).collect()
+        all_written([("crawl", &self.crawl), ("spider", &self.spider)])
     }
 
     fn place(&self) -> Option<&str> {
@@ -71,7 +70,7 @@ impl Listing {
 
     /// The value of a field for its input.
     fn shown(&self, name: &str) -> Text {
-        self.of_crawls().into_iter().find(|(field, _)| *field == name).map_or("", |(_, value)| value).into()
+        text_of(&self.of_crawls(), name).into()
     }
 
     /// The address of the list of tasks in a state, with further parameters.
@@ -142,8 +141,8 @@ pub(crate) async fn list(
     })
 }
 
-/// Returns the choices of a list of tasks: the name of each, its address for these crawls, and whether it is selected.
-/// Those that have ended are another list.
+/// Returns the choices of a list of tasks, the list of ended ones among them: the name of each, its address for these
+/// crawls, and whether it is selected.
 pub(super) fn choices(of_crawls: &[(&str, &str)], chosen: Option<&str>) -> Vec<(&'static str, String, bool)> {
     let choice = |name: &'static str| {
         let place = (name != "all").then_some(name);

@@ -2,13 +2,11 @@
 
 use serde_json::{Map, Value};
 use trawl_common::frontier::outcome::{Class, Failure};
-use trawl_common::request::{Body, NewRequest};
+use trawl_common::request::{Body, FORM, NewRequest, encode_pair};
 use trawl_common::spider::Parameter;
-use url::form_urlencoded::{byte_serialize, parse};
+use url::form_urlencoded::parse;
 
 use crate::context::Context;
-
-const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Returns the parameter of the request that led to a page; `None` if it has none.
 pub(super) fn value(to: &Parameter, context: &Context<'_>) -> Result<Option<u64>, Failure> {
@@ -78,8 +76,7 @@ fn value_of(pair: &str, name: &str) -> Option<String> {
 
 /// Returns the pairs with this one in the place of the first of its name, or at the end.
 fn with(pairs: &str, name: &str, value: &str) -> String {
-    let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
-    let pair = format!("{}={}", encoded(name), encoded(value));
+    let pair = encode_pair(name, value);
     let mut is_there = false;
     let mut all: Vec<&str> = pairs.split('&').filter(|pair| !pair.is_empty()).collect();
     all.retain_mut(|own| match value_of(own, name) {

@@ -6,7 +6,7 @@ use tokio::sync::OnceCell;
 use trawl_common::frontier::Key;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Ports, Result};
+use trawl_common::ports::{NewWork, Ports, Result};
 
 /// Maximum number of dead letters that are looked at, those of the newest crawls first: no more is counted.
 const MOST: usize = 10_000;
@@ -27,12 +27,12 @@ impl<'a> FailedBefore<'a> {
     }
 
     /// Returns how many of these failed in an earlier crawl.
-    pub(crate) async fn count(&self, seen: &[Key]) -> Result<usize> {
+    pub(crate) async fn count(&self, seen: &[&NewWork]) -> Result<usize> {
         if !self.matters || seen.is_empty() {
             return Ok(0);
         }
         let failed = self.failed.get_or_try_init(|| self.read()).await?;
-        Ok(seen.iter().filter(|key| failed.contains(key)).count())
+        Ok(seen.iter().filter(|new| failed.contains(&new.work.key())).count())
     }
 
     async fn read(&self) -> Result<HashSet<Key>> {

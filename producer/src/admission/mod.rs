@@ -11,7 +11,6 @@ use std::time::Duration;
 use futures::{TryStreamExt, stream};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use trawl_common::frontier::Key;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::health::Health;
 use trawl_common::metrics;
@@ -79,7 +78,7 @@ async fn admit(
     let (pages, ttls) = begin(due.sift(found, progress).await?);
     let new = if pages.is_empty() { Vec::new() } else { session.admit(&pages).await? };
     on_their_way.fetch_sub(count, Ordering::Relaxed);
-    let seen: Vec<Key> = (0..new.len()).filter(|at| !new[*at]).map(|at| pages[at].work.key()).collect();
+    let seen: Vec<&NewWork> = (0..new.len()).filter(|at| !new[*at]).map(|at| &pages[at]).collect();
     progress.failed_before(failed.count(&seen).await?);
     let new: Vec<usize> = (0..new.len()).filter(|at| new[*at]).collect();
     progress.waiting(new.iter().filter_map(|&at| Some((pages[at].work.page()?, ttls[at]))));

@@ -47,9 +47,7 @@ impl RedisRecords {
             let reply = self.unless_wrong_type(crawl, reply).await?.unwrap_or_else(|| {
                 vec![ClaimReply::Wait { until: UnixMs::now().plus(wrong_type::WAIT) }; batch.len()]
             });
-            for (&at, reply) in places.iter().zip(reply) {
-                replies[at] = reply;
-            }
+            put(&mut replies, &places, reply);
         }
         Ok(replies)
     }
@@ -86,9 +84,7 @@ impl RedisRecords {
         for places in batches(&new, |&at| messages[at].work.payload_bytes()) {
             let batch: Vec<&Message> = places.iter().map(|&at| messages[at]).collect();
             let taken_in = self.claim_or_take_in(worker, crawl, &batch, purpose).await?;
-            for (&at, reply) in places.iter().zip(taken_in) {
-                replies[at] = reply;
-            }
+            put(&mut replies, places, taken_in);
         }
         Ok(replies)
     }
@@ -151,6 +147,13 @@ impl RedisRecords {
             return Err(corrupt("claim"));
         }
         reply.into_iter().map(|reply| read(reply).ok_or_else(|| corrupt("claim"))).collect()
+    }
+}
+
+/// Puts the replies for some messages into their places among those for all.
+fn put(replies: &mut [ClaimReply], places: &[usize], some: Vec<ClaimReply>) {
+    for (&at, reply) in places.iter().zip(some) {
+        replies[at] = reply;
     }
 }
 

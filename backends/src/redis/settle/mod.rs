@@ -18,7 +18,7 @@ use crate::redis::scripts::codes::{parked, taken};
 use crate::redis::seen::entry;
 use crate::redis::{RedisRecords, failed};
 
-/// How long `failures:<url>` outlives the last failure.
+/// The time for which `failures:<url>` outlives the last failure.
 const FAILURES_TTL: Duration = Duration::from_secs(24 * 3600);
 
 #[async_trait]

@@ -5,6 +5,7 @@
 
 mod body;
 mod failures;
+mod form;
 mod method;
 mod new_request;
 mod read;
@@ -14,6 +15,7 @@ mod view;
 
 pub use body::Body;
 pub use failures::Failures;
+pub use form::{FORM, encode_pair};
 pub use method::{Method, UnknownMethod};
 pub use new_request::{MAX_DATA_BYTES, MAX_FIELDS_BYTES, MAX_REQUEST_BYTES, NewRequest, Pairs};
 pub use read::InvalidRequest;

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 use url::form_urlencoded::byte_serialize;
 
+use super::form::{FORM, encode_pair};
 use super::new_request::NewRequest;
 use super::read::InvalidRequest;
 use crate::json_object::{UnknownKey, known};
@@ -134,7 +135,7 @@ impl RequestTemplate {
             object.insert("url".to_owned(), with_query(url, query.as_deref()).into());
         }
         let (body, kind) = match (form, object.remove("json")) {
-            (Some(form), _) => (Some(form), "application/x-www-form-urlencoded"),
+            (Some(form), _) => (Some(form), FORM),
             (None, Some(json)) => (Some(json.to_string()), "application/json"),
             (None, None) => (None, ""),
         };
@@ -235,8 +236,7 @@ fn encoded(
             if value.is_object() || value.is_array() {
                 return Err(InvalidTemplate::Parameters(key));
             }
-            let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
-            pairs.push(format!("{}={}", encode(name), encode(&plain(&value))));
+            pairs.push(encode_pair(name, &plain(&value)));
         }
     }
     Ok(pairs.join("&"))

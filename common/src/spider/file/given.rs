@@ -17,6 +17,9 @@ use crate::text::printable;
 /// Maximum length of a value that is repeated in a mistake.
 const SHOWN: usize = 60;
 
+/// Maximum length of a name that is repeated in a mistake.
+const SHOWN_NAME: usize = 64;
+
 /// A value under its key.
 pub(super) struct Given<'a> {
     pub(super) notes: &'a Notes<'a>,
@@ -34,6 +37,18 @@ impl<'a> Given<'a> {
     pub(super) fn wrong<T>(&self, what: impl Display) -> Option<T> {
         self.notes.wrong(self.place(), format_args!("{}: {what}", self.key));
         None
+    }
+
+    /// Notes that nothing has the name that a text in it gives. `what` says what there is not; `known` are the names.
+    pub(super) fn no_such<'n>(
+        &self,
+        named: &Sited<String>,
+        what: impl Display,
+        known: impl Iterator<Item = &'n str> + Clone,
+    ) {
+        let (shown, hint) = (printable(&named.value, SHOWN_NAME), nearest(&named.value, known));
+        let place = named.place.unwrap_or_else(|| self.place());
+        self.notes.wrong(place, format_args!("{what} with the name `{shown}`{hint}"));
     }
 
     /// Notes that the value has another type than expected.

@@ -9,7 +9,6 @@ use super::given::Given;
 use super::patterns;
 use super::section::Section;
 use crate::mistake::Sited;
-use crate::nearest::nearest;
 use crate::request::RequestTemplate;
 use crate::spider::{Field, ItemRule, PageFollow, PageForm, PageKind, PageMatch};
 
@@ -193,11 +192,7 @@ fn carry(section: &mut Section<'_>) -> Vec<(String, Field)> {
 /// Notes names in `from` that no kind and no rule has.
 fn note_unknown(given: &Given<'_>, kinds: &[PageKind], names: &HashSet<String>) {
     for from in kinds.iter().flat_map(|kind| &kind.when.from).filter(|from| !names.contains(&from.value)) {
-        let hint = nearest(&from.value, names.iter().map(String::as_str));
-        let what = format!(
-            "page.match.from: there is no kind of page and no rule of one with the name `{}`{hint}",
-            crate::text::printable(&from.value, 64)
-        );
-        given.notes.wrong(from.place.unwrap_or_else(|| given.place()), what);
+        let what = "page.match.from: there is no kind of page and no rule of one";
+        given.no_such(from, what, names.iter().map(String::as_str));
     }
 }

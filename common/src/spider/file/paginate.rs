@@ -6,7 +6,6 @@ use super::fields;
 use super::given::Given;
 use super::patterns;
 use super::section::Section;
-use crate::nearest::nearest;
 use crate::spider::{PageKind, Paginate, PaginateBy, Parameter};
 
 /// The keys of which each section has one.
@@ -19,10 +18,8 @@ pub(super) fn paginate(given: &Given<'_>, kinds: &[PageKind]) -> Option<Paginate
         section.read("page", |given| patterns::one_or_more(given, |given| given.words())).unwrap_or_default();
     for name in &page {
         if kinds.iter().all(|kind| kind.name.value != name.value) {
-            let hint = nearest(&name.value, kinds.iter().map(|kind| kind.name.value.as_str()));
-            let shown = crate::text::printable(&name.value, 64);
-            let what = format!("{}.page: there is no [[page]] with the name `{shown}`{hint}", given.key);
-            given.notes.wrong(name.place.unwrap_or_else(|| given.place()), what);
+            let known = kinds.iter().map(|kind| kind.name.value.as_str());
+            given.no_such(name, format_args!("{}.page: there is no [[page]]", given.key), known);
         }
     }
     let by = way(&mut section);

@@ -1,7 +1,8 @@
 //! Charts of the fleet: sampled every few seconds, whether or not anyone views a page.
 
+mod chart;
+
 use std::collections::{HashMap, VecDeque};
-use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::names::CrawlId;
 use trawl_common::ports::{LaneName, LaneState, Latency, Result, Stats, WorkerState};
 
+pub(crate) use self::chart::Chart;
 use crate::shown::{Number, Rate};
 
 /// Interval between two samples.
@@ -24,10 +26,6 @@ const IN_MEAN: usize = 60;
 const MEANS: usize = 288;
 /// A crawl moves if a URL of it has ended since then.
 const LATELY: Duration = Duration::from_secs(60);
-/// The size of a chart, in its own units.
-const WIDTH: f64 = 240.0;
-const HEIGHT: f64 = 48.0;
-
 /// The samples.
 #[derive(Default)]
 pub(crate) struct Samples(Mutex<Kept>);
@@ -287,76 +285,13 @@ impl Look {
     }
 }
 
-/// One value over the last minutes, or several of a kind.
-pub(crate) struct Chart {
-    pub(crate) title: &'static str,
-    /// The largest value in this time.
-    pub(crate) most: String,
-    pub(crate) series: Vec<Series>,
-}
-
-/// The course of one value.
-pub(crate) struct Series {
-    /// The name of the value; empty if it is the only one.
-    pub(crate) name: &'static str,
-    /// The current value; `None` before the first sample, or if it could not be determined.
-    pub(crate) now: Option<String>,
-    /// The points of its line in SVG syntax.
-    pub(crate) line: String,
-}
-
-impl Chart {
-    fn new(
-        title: &'static str,
-        series: Vec<(&'static str, Vec<Option<f64>>)>,
-        shown: &dyn Fn(f64) -> String,
-        span: Span,
-    ) -> Self {
-        let most = series.iter().flat_map(|(_, values)| values).flatten().copied().fold(0.0, f64::max);
-        let of = |(name, values): (_, Vec<Option<f64>>)| Series {
-            name,
-            now: values.last().copied().flatten().map(shown),
-            line: line(&values, if most > 0.0 { most } else { 1.0 }, span.points()),
-        };
-        Self { title, most: shown(most), series: series.into_iter().map(of).collect() }
-    }
-
-    /// The only value, if there is just one.
-    pub(crate) fn only(&self) -> Option<&Series> {
-        self.series.first().filter(|_| self.series.len() == 1)
-    }
-}
-
-impl Series {
-    /// The line as an area above the baseline, in SVG syntax.
-    pub(crate) fn area(&self) -> String {
-        let first = self.line.split(',').next().unwrap_or_default();
-        match self.line.is_empty() {
-            true => String::new(),
-            false => format!("{first},{HEIGHT} {}{WIDTH},{HEIGHT}", self.line),
-        }
-    }
-}
-
-/// Returns the points of these values, of which `points` fit. The latest is at the right edge, however many there are.
-fn line(values: &[Option<f64>], most: f64, points: usize) -> String {
-    let first = points - values.len();
-    let mut line = String::new();
-    for (index, value) in values.iter().enumerate() {
-        let Some(value) = value else { continue };
-        let x = (first + index) as f64 / (points - 1) as f64 * WIDTH;
-        let y = HEIGHT - 1.0 - value / most * (HEIGHT - 3.0);
-        let _ = write!(line, "{x:.1},{y:.1} ");
-    }
-    line
-}
-
 #[cfg(test)]
 mod tests {
     use trawl_common::frontier::crawl::CrawlState;
     use trawl_common::names::CrawlRef;
     use trawl_common::time::UnixMs;
 
+    use super::chart::Series;
     use super::*;
 
     fn crawl(id: &str, done: u64) -> CrawlStats {
