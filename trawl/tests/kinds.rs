@@ -88,6 +88,19 @@ async fn what_a_list_says_is_carried_to_details_and_their_variants_and_each_is_t
 }
 
 #[tokio::test]
+async fn pages_that_values_are_carried_to_are_archived_like_any_other() {
+    let site = ShopSite::serve().await;
+    let archive = "[[sinks]]\nkind = 'warc'\npath = 'archive'";
+    let folder = Workspace::new(&site, "/", &format!("{SPIDER}\n{archive}"));
+    let crawl = folder.crawl().await;
+    assert_eq!(crawl.code, Some(0), "{}", crawl.log);
+    let files = fs::read_dir(folder.0.path().join("archive")).unwrap().map(|file| file.unwrap().path());
+    let index = files.into_iter().find(|file| file.extension().is_some_and(|end| end == "cdxj")).unwrap();
+    let archived = fs::read_to_string(index).unwrap().lines().count();
+    assert_eq!((archived, &crawl.stats["done"]), (site.asked().len(), &json!(archived)));
+}
+
+#[tokio::test]
 async fn a_killed_crawl_goes_on_with_what_was_carried() {
     let site = ShopSite::serve().await;
     let folder = Workspace::new(&site, "/", SPIDER);

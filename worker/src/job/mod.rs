@@ -16,7 +16,6 @@ use trawl_common::frontier::{Request, is_suspect};
 use trawl_common::ports::{Claim, OpenCrawl};
 use trawl_common::request::NewRequest;
 use trawl_common::settings::Retry;
-use trawl_common::spider::Carried;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_handlers::Stream;
@@ -71,22 +70,15 @@ impl Job {
         self.message.work.request().map(|request| &**request)
     }
 
-    /// Whether a request is for a page as every GET of its URL is, and has data only because its spider tracks how
-    /// pages are reached.
-    pub(crate) fn is_tracked(&self, request: &Request) -> bool {
-        let plain = NewRequest { data: None, ..request.new.clone() };
-        self.spider.spider.tracks() && plain.is_plain()
-    }
-
-    /// Returns what the pages that led to its page passed on; `None` for a plain URL.
-    pub(crate) fn carried(&self) -> Option<Carried> {
-        self.request().and_then(|request| request.new.data.as_ref()).map(Carried::from_data)
-    }
-
-    /// Returns the kinds of pages from the start to its page, which is of this kind; `None` if it is of none.
-    pub(crate) fn path(&self, kind: Option<usize>) -> Option<Vec<String>> {
-        let kind = self.spider.spider.pages.get(kind?)?;
-        Some(self.carried().unwrap_or_default().path_to(&kind.name.value))
+    /// Returns its request, if the response is another than that to a GET of its URL. A request may have data only
+    /// because its spider tracks how pages are reached.
+    pub(crate) fn own_request(&self) -> Option<&Request> {
+        self.request().filter(|request| {
+            let new = &request.new;
+            let is_plain =
+                || *new == NewRequest { data: new.data.clone(), ..NewRequest::get(new.url.as_str()) };
+            !(self.spider.extractor.tracks() && is_plain())
+        })
     }
 
     /// Returns the URL to fetch next: its own, or the target of the last redirect.

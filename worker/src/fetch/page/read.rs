@@ -65,7 +65,7 @@ pub(super) async fn given(
     let (own_tasks, elsewhere) = asked_for(&fetching.spiders, message, tasks)
         .map_err(|failure| program_failed(fetching, job, failure))?;
     let landed = landed(job, &response);
-    let Extraction { items, links, canonical, left_out, missing, unfit, kind, list, .. } = extraction;
+    let Extraction { items, links, canonical, left_out, missing, unfit, path, list, .. } = extraction;
     let missing = named(job, missing);
     tell_unfit(job, &unfit);
     tell_list_end(job, list.as_ref());
@@ -75,7 +75,7 @@ pub(super) async fn given(
     beyond.add(Limit::ListPages, u64::from(is_at_limit));
     let form = form(fetching, job, canonical).await?;
     let is_known = matches!(form, Form::Known);
-    let mut items = items_as(job, &form, &response, kind, items);
+    let mut items = items_as(job, &form, &response, path, items);
     let stood_for = if let Form::Of(canonical) = form { Some(canonical) } else { landed };
     spider.empty_fields.look(&spider.spider, &items);
     let in_file = match &file {
@@ -152,7 +152,7 @@ fn items_as(
     job: &Job,
     form: &Form,
     response: &Response,
-    kind: Option<usize>,
+    path: Option<Vec<String>>,
     extracted: Vec<Extracted>,
 ) -> Vec<Item> {
     let url = match form {
@@ -160,7 +160,6 @@ fn items_as(
         Form::Own => &job.url,
         Form::Of(url) => url,
     };
-    let path = job.path(kind);
     let referrer = job.message.referrer.as_ref().filter(|_| path.is_some()).map(page_or_task);
     let of_page = |extracted| Item {
         path: path.clone(),
@@ -178,7 +177,8 @@ fn page_or_task(key: &Key) -> String {
 /// Returns the page for the sinks: its items, and the response if a sink keeps responses.
 fn page(job: &Job, history: &History, items: Vec<Item>, response: Response) -> Page {
     let Job { url, message, spider, .. } = job;
-    let keeps_response = job.request().is_none() && spider.sinks.iter().any(|sink| sink.keeps_responses());
+    let keeps_response =
+        job.own_request().is_none() && spider.sinks.iter().any(|sink| sink.keeps_responses());
     let exchange = keeps_response.then(|| {
         let hop = response.redirected_to.as_ref();
         let validators = history.validators_for(hop);

@@ -33,8 +33,7 @@ pub(super) async fn response(
     let url = job.url.clone();
     let settings = &fetching.context.settings.cache;
     // A response to one spider's own request must not be used for another.
-    let is_own = job.request().is_some_and(|request| !job.is_tracked(request))
-        || job.spider.spider.request != spider::Request::default();
+    let is_own = job.own_request().is_some() || job.spider.spider.request != spider::Request::default();
     if settings.ttl.is_zero() || is_own {
         return fetch(fetching, job, history, permit).await;
     }
