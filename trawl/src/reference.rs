@@ -83,24 +83,30 @@ fn section(text: &mut String, command: &Command, shared: &[String]) {
     if command.get_name() == "help" {
         return;
     }
-    let words = command.get_bin_name().unwrap();
-    let about = command.get_about().unwrap();
-    writeln!(text, "\n### `{words}`\n\n{about}.").unwrap();
-    // Global flags and --help are documented once; shared ones too, and named with each command that takes them.
+    // A command that only groups others has nothing to describe.
+    if !command.is_subcommand_required_set() {
+        let (words, about) = (command.get_bin_name().unwrap(), command.get_about().unwrap());
+        writeln!(text, "\n### `{words}`\n\n{about}.").unwrap();
+        arguments(text, command, shared);
+    }
+    command.get_subcommands().for_each(|below| section(text, below, shared));
+}
+
+/// Describes what a command takes: global flags and `--help` not at all, shared options by their names.
+fn arguments(text: &mut String, command: &Command, shared: &[String]) {
     let arguments = command.get_arguments().filter(|argument| is_own(argument));
     let (also, own): (Vec<&Arg>, Vec<&Arg>) = arguments
         .partition(|argument| argument.get_long() == Some("json") || shared.contains(&row(argument)));
-    if !own.is_empty() && !command.is_subcommand_required_set() {
+    if !own.is_empty() {
         text.push('\n');
         own.into_iter().for_each(|argument| text.push_str(&row(argument)));
     }
-    if !also.is_empty() && !command.is_subcommand_required_set() {
+    if !also.is_empty() {
         let mut names: Vec<_> =
             also.into_iter().filter_map(Arg::get_long).map(|long| format!("`--{long}`")).collect();
         names.sort();
         writeln!(text, "\nAlso {}.", names.join(", ")).unwrap();
     }
-    command.get_subcommands().for_each(|below| section(text, below, shared));
 }
 
 /// Whether the argument is not one that every command takes.
