@@ -143,20 +143,7 @@ mod tests {
     }
 
     fn worker(name: &str, health: &str) -> WorkerState {
-        WorkerState {
-            worker: name.parse().unwrap(),
-            version: "0".to_owned(),
-            draining: false,
-            in_flight: 0,
-            pages_per_second: 0.0,
-            latency: None,
-            health: health.to_owned(),
-            lacks: Default::default(),
-            running: Default::default(),
-            programs: Default::default(),
-            outdated: Default::default(),
-            behind: Default::default(),
-        }
+        WorkerState { health: health.to_owned(), ..WorkerState::idle(name.parse().unwrap()) }
     }
 
     fn workers(living: Vec<WorkerState>) -> Workers {
