@@ -18,6 +18,11 @@ use crate::values::table;
 /// Maximum number of bytes shown of a value that does not fit.
 const SHOWN: usize = 100;
 
+/// Maximum size of the texts that steps look at together, in bytes.
+const MAX_STARTS: usize = 8 << 20;
+
+const TOO_LONG: &str = "it is longer than a text may be";
+
 type FoundAll<'a> = Box<dyn Iterator<Item = Found<'a>> + 'a>;
 
 impl Field {
@@ -57,6 +62,9 @@ impl Field {
         budget: &mut Budget,
         extraction: &mut Extraction,
     ) -> Result<Vec<Value>, Failure> {
+        if !self.transform.is_empty() {
+            return self.transformed(source, context, within, budget, extraction);
+        }
         let mut values = Vec::new();
         for raw in source.raws(context, within, splits(self.convert.kind))? {
             context.goes_on()?;
@@ -64,10 +72,10 @@ impl Field {
                 Ok(value) => {
                     values.push(value);
                     if budget.take_cut() {
-                        self.note(&raw, "it is longer than a text may be", true, extraction);
+                        self.note(&raw.shown(), TOO_LONG, true, extraction, Vec::new);
                     }
                 }
-                Err(Some(reason)) => self.note(&raw, reason, false, extraction),
+                Err(Some(reason)) => self.note(&raw.shown(), reason, false, extraction, Vec::new),
                 Err(None) => {}
             }
             if budget.is_full() || !self.list && !values.is_empty() {
@@ -77,11 +85,84 @@ impl Field {
         Ok(values)
     }
 
-    /// Records a value that is not kept as it was found; only the first one of each field.
-    fn note(&self, raw: &Found<'_>, reason: &'static str, is_cut: bool, extraction: &mut Extraction) {
+    /// Returns the values after the steps of `transform`.
+    fn transformed<'a>(
+        &'a self,
+        source: &'a Source,
+        context: &'a Context<'a>,
+        within: Within<'a>,
+        budget: &mut Budget,
+        extraction: &mut Extraction,
+    ) -> Result<Vec<Value>, Failure> {
+        let is_for_all = self.transform.is_for_all();
+        let (mut values, mut start, mut is_json) = (Vec::new(), Vec::new(), false);
+        let mut bytes_left = MAX_STARTS;
+        for raw in source.raws(context, within, splits(self.convert.kind))? {
+            context.goes_on()?;
+            is_json = matches!(raw, Found::Json(_));
+            start.extend(self.convert.start(&raw));
+            if is_for_all {
+                let bytes = start.last().map_or(0, |value| 1 + value.as_str().map_or(0, str::len));
+                match usize::checked_sub(bytes_left, bytes) {
+                    Some(left) => bytes_left = left,
+                    None => break,
+                }
+                continue;
+            }
+            self.run(&start, is_json, context, budget, extraction, &mut values);
+            start.clear();
+            if budget.is_full() || !self.list && !values.is_empty() {
+                break;
+            }
+        }
+        if is_for_all {
+            self.run(&start, is_json, context, budget, extraction, &mut values);
+        }
+        Ok(values)
+    }
+
+    /// Adds what the steps of `transform` make of these values.
+    fn run(
+        &self,
+        start: &[Value],
+        is_json: bool,
+        context: &Context<'_>,
+        budget: &mut Budget,
+        extraction: &mut Extraction,
+        values: &mut Vec<Value>,
+    ) {
+        let done = self.transform.run(start, is_json, context);
+        let (mut refused, mut is_cut) = (done.refused, done.is_cut);
+        for value in &done.values {
+            match self.convert.transformed(value, is_json, context.base, budget) {
+                Ok(value) => values.push(value),
+                Err(reason) => refused = refused.or(reason),
+            }
+            is_cut |= budget.take_cut();
+            if budget.is_full() || !self.list && !values.is_empty() {
+                break;
+            }
+        }
+        let trace = || self.transform.trace(start, is_json, context);
+        let found =
+            || start.iter().take(3).map(|value| Found::Json(Cow::Borrowed(value)).shown().into_owned());
+        if let Some(reason) = refused.or(is_cut.then_some(TOO_LONG)) {
+            self.note(&found().collect::<Vec<_>>().join(", "), reason, refused.is_none(), extraction, trace);
+        }
+    }
+
+    /// Records a value that is not kept as it was found, with the steps that it took; only the first one of each field.
+    fn note(
+        &self,
+        value: &str,
+        reason: &'static str,
+        is_cut: bool,
+        extraction: &mut Extraction,
+        steps: impl FnOnce() -> Vec<String>,
+    ) {
         if extraction.unfit.iter().all(|other| other.field != self.path) {
-            let value = printable(&raw.shown(), SHOWN);
-            extraction.unfit.push(Unfit { field: self.path.clone(), value, reason, is_cut });
+            let (field, value, steps) = (self.path.clone(), printable(value, SHOWN), steps());
+            extraction.unfit.push(Unfit { field, value, reason, steps, is_cut });
         }
     }
 

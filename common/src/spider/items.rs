@@ -3,6 +3,7 @@
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
+use super::Transform;
 use crate::mistake::Sited;
 use crate::settings;
 
@@ -60,6 +61,8 @@ pub struct Field {
     pub falsehood: Vec<String>,
     /// How white space in its texts is handled; by default it is kept in JSON, and collapsed elsewhere.
     pub whitespace: Option<Whitespace>,
+    /// The steps that change its values before they become of its type, in order.
+    pub transform: Vec<Transform>,
     /// The value if there is none, or none of the right type.
     pub default: Option<Value>,
     /// How a page without the field is handled.
@@ -84,6 +87,7 @@ impl Field {
             truth: Vec::new(),
             falsehood: Vec::new(),
             whitespace: None,
+            transform: Vec::new(),
             default: None,
             required: Required::No,
         }
@@ -146,7 +150,8 @@ pub enum FieldSource {
 }
 
 /// `type`: the type of a value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Kind {
     /// Text with normalised white space. Values of JSON are kept as they are.
     #[default]
@@ -170,6 +175,25 @@ pub enum Kind {
     Html,
     /// Text that is JSON.
     Json,
+}
+
+impl Kind {
+    /// All types.
+    pub const ALL: [Self; 8] = [
+        Self::Text,
+        Self::Number,
+        Self::Integer,
+        Self::Boolean,
+        Self::Date,
+        Self::Url,
+        Self::Html,
+        Self::Json,
+    ];
+
+    /// The name in spider files.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// A property of a page.

@@ -28,6 +28,7 @@ mod secret;
 mod start;
 mod tasks;
 mod text;
+mod transform;
 mod version;
 
 use std::num::NonZeroU64;
@@ -52,6 +53,7 @@ pub use secret::Secret;
 pub use start::{CsvRequests, Start};
 pub use tasks::{NotSubmitted, crawl_for};
 pub use text::SpiderText;
+pub use transform::{Conversion, Transform};
 pub use version::{InvalidFiles, InvalidVersion, SpiderFiles, Version};
 
 use crate::frontier::route::Rule;

@@ -17,6 +17,7 @@ use crate::document::json::Path;
 use crate::plan::paginate::Paginate;
 use crate::plan::query::Query;
 use crate::values::convert::Convert;
+use crate::values::transform::Transform;
 
 /// The compiled fields and links that a spider extracts from each page.
 #[derive(Debug, Default)]
@@ -60,6 +61,7 @@ pub(crate) struct Field {
     pub(crate) path: String,
     pub(crate) source: Source,
     pub(crate) list: bool,
+    pub(crate) transform: Transform,
     pub(crate) convert: Convert,
     pub(crate) default: Option<Value>,
     pub(crate) required: Required,

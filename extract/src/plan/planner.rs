@@ -3,17 +3,17 @@
 use regex::Regex;
 use trawl_common::mistake::{Mistake, Sited};
 use trawl_common::spider::pattern::reason;
-use trawl_common::spider::{self, FieldSource, Kind, PageField, Spider, Whitespace};
+use trawl_common::spider::{self, Conversion, FieldSource, Kind, PageField, Spider, Whitespace};
 
 use crate::document::json::Path;
 use crate::document::stream::Wanted;
 use crate::plan::query::Query;
 use crate::plan::selector_syntax::{self, Part, Take};
 use crate::plan::streamable;
-use crate::plan::{Each, Field, Plan, Rule, Source};
-use crate::plan::{Follow, Next};
+use crate::plan::{Each, Field, Follow, Next, Plan, Rule, Source, splits};
 use crate::values::convert::Convert;
 use crate::values::date::{self, Written};
+use crate::values::transform::{Does, Step, Transform};
 use crate::values::truth::Truth;
 
 /// The place of fields, which determines their possible sources.
@@ -71,30 +71,68 @@ impl Planner {
         let what = format!("fields.{path}");
         let source = self.source(&what, &path, field, inside);
         let regex = self.regex(&what, field.regex.as_ref());
-        if let Some(format) = &field.format
-            && let Err(reason) = date::check(&format.value)
-        {
-            let complaint = format_args!("{what}: `{}` is not how a date is written: {reason}", format.value);
-            self.mistakes.push(Mistake::at(format, complaint));
-        }
-        let format = field.format.as_ref().map(|format| format.value.clone());
-        let convert = Convert {
+        let conversion = Conversion {
             kind: kind(field),
-            regex,
-            date: Written { format, zone: field.timezone.clone() },
+            format: field.format.clone(),
+            timezone: field.timezone.clone(),
             decimal: field.decimal,
-            truth: Truth::new(&field.truth, &field.falsehood),
-            whitespace: field.whitespace,
+            truth: field.truth.clone(),
+            falsehood: field.falsehood.clone(),
         };
+        let convert = self.convert(&what, &conversion);
+        let convert = Convert { regex, whitespace: field.whitespace, ..convert };
+        let steps = field.transform.iter().filter_map(|step| self.step(&what, step, convert.kind)).collect();
         Some(Field {
             name: name.to_owned(),
             path,
             source: source?,
             list: field.list || field.from == FieldSource::Page(PageField::Links),
+            transform: Transform(steps),
             convert,
             default: field.default.clone(),
             required: field.required,
         })
+    }
+
+    /// Plans how texts become values of a type.
+    fn convert(&mut self, what: &str, conversion: &Conversion) -> Convert {
+        if let Some(format) = &conversion.format
+            && let Err(reason) = date::check(&format.value)
+        {
+            let complaint = format_args!("{what}: `{}` is not how a date is written: {reason}", format.value);
+            self.mistakes.push(Mistake::at(format, complaint));
+        }
+        let format = conversion.format.as_ref().map(|format| format.value.clone());
+        Convert {
+            kind: conversion.kind,
+            date: Written { format, zone: conversion.timezone.clone() },
+            decimal: conversion.decimal,
+            truth: Truth::new(&conversion.truth, &conversion.falsehood),
+            ..Convert::default()
+        }
+    }
+
+    /// Plans a step of a field of this type.
+    fn step(&mut self, what: &str, step: &spider::Transform, kind: Kind) -> Option<Step> {
+        let does = match step {
+            spider::Transform::Strip(chars) => Does::Strip(chars.as_ref().map(|text| text.chars().collect())),
+            spider::Transform::Lower => Does::Lower,
+            spider::Transform::Upper => Does::Upper,
+            spider::Transform::Replace(pattern, with) => {
+                Does::Replace(self.regex(what, Some(pattern))?, with.clone())
+            }
+            spider::Transform::Regex(pattern) => Does::Regex(self.regex(what, Some(pattern))?),
+            spider::Transform::Matches(pattern) => Does::Matches(self.regex(what, Some(pattern))?),
+            spider::Transform::Split(separator) => Does::Split(separator.clone()),
+            spider::Transform::Join(separator) => Does::Join(separator.clone()),
+            spider::Transform::Slice(from, to) => Does::Slice(*from, *to),
+            spider::Transform::Chars(from, to) => Does::Chars(*from, *to),
+            spider::Transform::Template(text) => Does::Template(text.clone()),
+            spider::Transform::Default(text) => Does::Default(text.clone()),
+            spider::Transform::Path(path) => Does::Path(self.path(what, path)?, splits(kind)),
+            spider::Transform::Read(conversion) => Does::Read(Box::new(self.convert(what, conversion))),
+        };
+        Some(Step { name: step.name(), does })
     }
 
     fn regex(&mut self, what: &str, pattern: Option<&Sited<String>>) -> Option<Regex> {
@@ -279,6 +317,7 @@ impl Planner {
 
 fn kind(field: &spider::Field) -> Kind {
     match &field.from {
+        _ if !field.transform.is_empty() => field.kind,
         // They are absolute already.
         FieldSource::Page(page) if page.kind() == Kind::Url => Kind::Text,
         FieldSource::Page(page) => page.kind(),

@@ -25,6 +25,7 @@ mod sinks;
 mod start;
 #[cfg(test)]
 mod tests;
+mod transform;
 mod urls;
 mod webhooks;
 
