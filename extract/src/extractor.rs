@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::document::base::Base;
 use crate::document::markup::without_templates;
 use crate::document::stream::{Page, Reader};
-use crate::document::{charset, json, json_ld, tree};
+use crate::document::{charset, json, json_ld, script, tree};
 use crate::extraction::Extraction;
 use crate::items;
 use crate::pages;
@@ -154,9 +154,12 @@ impl Extractor {
             base: &Base::new(page.base.as_deref(), url, &self.urls, page.encoding.unwrap_or(UTF_8)),
             page,
             json_ld: &json_ld::objects(&page.json_ld, &self.reader.wanted.json_ld),
+            scripts: &script::values(&page.scripts, &self.reader.wanted.scripts),
             tree,
             json,
             given_up,
+            nodes: Default::default(),
+            steps: Default::default(),
             microdata: Default::default(),
             text: Default::default(),
         };
@@ -182,6 +185,9 @@ impl Extractor {
         }
         if let Some(paginate) = self.plan.paginate.iter().find(|one| one.is_for(extraction.kind)) {
             paginate.add_next(&context, &mut extraction)?;
+        }
+        if context.steps.get() > 0 {
+            context.goes_on()?;
         }
         Ok(extraction)
     }

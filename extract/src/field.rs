@@ -9,7 +9,7 @@ use trawl_common::text::printable;
 
 use crate::context::{Context, Within};
 use crate::document::found::Found;
-use crate::document::json::Path;
+use crate::document::json::{Path, parts};
 use crate::extraction::{Extraction, Missing, Unfit};
 use crate::plan::{Each, Field, Format, Source, splits};
 use crate::values::budget::Budget;
@@ -35,8 +35,12 @@ impl Field {
         budget: &mut Budget,
         extraction: &mut Extraction,
     ) -> Result<Value, Failure> {
-        let is_json = self.source.format().map(|format| format == Format::Json);
-        if is_json.is_some_and(|is_json| is_json != context.json.is_some()) {
+        let is_there = match self.source.format() {
+            None => true,
+            Some(Format::Json) => context.json.is_some() || matches!(within, Within::Json(_)),
+            Some(Format::Html) => context.json.is_none(),
+        };
+        if !is_there {
             return Ok(Value::Null);
         }
         let mut values = match &self.source {
@@ -201,13 +205,19 @@ impl Each {
     ) -> Box<dyn Iterator<Item = Within<'a>> + 'a> {
         match self {
             Self::Tree(query) => {
-                let elements = context.element(within).into_iter().flat_map(|scope| query.elements(scope));
+                let elements =
+                    context.element(within).into_iter().flat_map(|scope| query.elements(scope, context));
                 Box::new(elements.map(Within::Element))
             }
             Self::Json(path) => {
                 let values = context.value(within).into_iter().flat_map(|value| path.find(value));
                 // For a path that leads to a list, the elements of the list are the matches.
                 Box::new(values.flat_map(|value| parts(value, true)).map(Within::Json))
+            }
+            Self::Script(number, path) => {
+                let values = context.scripts.get(*number).into_iter().flatten();
+                let found = values.flat_map(|value| Path::reached(path.as_ref(), value));
+                Box::new(found.flat_map(|value| parts(value, true)).map(Within::Json))
             }
         }
     }
@@ -223,13 +233,17 @@ impl Source {
     ) -> Result<FoundAll<'a>, Failure> {
         let element = context.element(within);
         Ok(match self {
-            Self::Tree(query) => Box::new(element.into_iter().flat_map(|scope| query.raws(scope))),
+            Self::Tree(query) => Box::new(element.into_iter().flat_map(|scope| query.raws(scope, context))),
             Self::Streamed(number) => {
                 Box::new(context.page.found[*number].iter().map(|text| Found::text(text)))
             }
             Self::Json(path) => {
                 let found = context.value(within).into_iter().flat_map(|value| path.find(value));
                 Box::new(found.flat_map(move |value| parts(value, splits)).map(borrowed))
+            }
+            Self::Script(number, path) => {
+                let values = context.scripts.get(*number).into_iter().flatten();
+                Box::new(values.flat_map(move |value| reached(value, path.as_ref(), splits)).map(borrowed))
             }
             Self::Header(name) => Box::new(context.response.headers.all(name).map(Found::text)),
             Self::Meta(number) => {
@@ -250,7 +264,7 @@ impl Source {
                 Box::new(values.map(owned))
             }
             Self::Table(query) => {
-                let tables = element.into_iter().flat_map(|scope| query.elements(scope));
+                let tables = element.into_iter().flat_map(|scope| query.elements(scope, context));
                 Box::new(tables.flat_map(table::rows).map(owned))
             }
             Self::Carried(name) => {
@@ -269,15 +283,7 @@ fn reached<'a>(
     path: Option<&Path>,
     splits: bool,
 ) -> impl Iterator<Item = &'a Value> + use<'a> {
-    let found = path.map_or(vec![object], |path| path.find(object));
-    found.into_iter().flat_map(move |value| parts(value, splits))
-}
-
-fn parts(value: &Value, splits: bool) -> &[Value] {
-    match value {
-        Value::Array(parts) if splits => parts,
-        one => std::slice::from_ref(one),
-    }
+    Path::reached(path, object).into_iter().flat_map(move |value| parts(value, splits))
 }
 
 fn borrowed(value: &Value) -> Found<'_> {

@@ -28,6 +28,7 @@ mod tests;
 mod text;
 mod tried;
 mod values;
+mod xpath;
 
 pub use self::examined::{Examined, Robots};
 pub use self::extraction::{Extracted, Extraction, Link, ListEnd, ListState, Missing, Unfit, Unmet};

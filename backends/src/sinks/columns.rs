@@ -165,6 +165,7 @@ pub(super) fn shape(field: &Field) -> (Shape, bool) {
         FieldSource::Page(PageField::Links) => (Shape::Text, true),
         FieldSource::JsonLd(_, None)
         | FieldSource::Microdata(_, None)
+        | FieldSource::Script(_, None)
         | FieldSource::Table(_)
         | FieldSource::Each(..)
             if field.transform.is_empty() =>

@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::Transform;
+use super::{Selector, Transform};
 use crate::mistake::Sited;
 use crate::settings;
 
@@ -12,9 +12,9 @@ use crate::settings;
 pub struct ItemRule {
     /// The name that distinguishes these items from the spider's others.
     pub name: Option<String>,
-    /// A selector: one item for each match, whose fields are looked for inside it. For JSON a JSON Pointer or JSONPath.
+    /// One item for each match, whose fields are looked for inside it.
     /// Without it, one item per page.
-    pub each: Option<Sited<String>>,
+    pub each: Option<Selector>,
     /// The fields by name, in order.
     pub fields: Vec<(String, Field)>,
     /// The number of the kind of page that has them; `None` for every page.
@@ -126,6 +126,10 @@ pub enum FieldSource {
     /// `css`: a CSS selector in the notation of Scrapy: `h1::text` (the texts directly in it), `h1 ::text` (and all
     /// below), `a::attr(href)`, and without either the element: all its visible text.
     Css(Sited<String>),
+    /// `xpath`: what an XPath 1.0 expression finds: elements, attributes and texts, or one text, number or truth value.
+    XPath(Sited<String>),
+    /// `script`: the values in scripts of this name, and with `path` the values in each that it leads to.
+    Script(Sited<String>, Option<Sited<String>>),
     /// `json`: a JSON Pointer (RFC 6901) or a JSONPath (RFC 9535), into a JSON response. A list that it finds is as
     /// many values, unless the kind is JSON.
     Json(Sited<String>),
@@ -140,13 +144,13 @@ pub enum FieldSource {
     /// in another one, and the values that `path` finds in each; they have the shape of JSON-LD.
     Microdata(Sited<String>, Option<Sited<String>>),
     /// `table`: the rows of the tables that a selector matches, each an object by the table's headings.
-    Table(Sited<String>),
+    Table(Selector),
     /// `page`: a property of the page itself.
     Page(PageField),
     /// `carried`: a value that the pages that led here passed on.
     Carried(String),
     /// `each` and `fields`: an object for each match of a selector, with fields looked for inside it.
-    Each(Sited<String>, Vec<(String, Field)>),
+    Each(Selector, Vec<(String, Field)>),
 }
 
 /// `type`: the type of a value.

@@ -92,12 +92,25 @@ impl Path {
         text.starts_with(['/', '$'])
     }
 
+    /// Returns the values that a path leads to; without one, the value itself.
+    pub(crate) fn reached<'a>(path: Option<&Self>, value: &'a Value) -> Vec<&'a Value> {
+        path.map_or_else(|| vec![value], |path| path.find(value))
+    }
+
     /// Returns the values that the path leads to.
     pub(crate) fn find<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         match self {
             Self::Pointer(pointer) => value.pointer(pointer).into_iter().collect(),
             Self::Query(path) => path.query(value).all(),
         }
+    }
+}
+
+/// Returns the elements of a list one by one if it `splits`, another value alone.
+pub(crate) fn parts(value: &Value, splits: bool) -> &[Value] {
+    match value {
+        Value::Array(parts) if splits => parts,
+        one => std::slice::from_ref(one),
     }
 }
 

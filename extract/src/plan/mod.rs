@@ -51,6 +51,8 @@ pub(crate) struct Rule {
 pub(crate) enum Each {
     Tree(Query),
     Json(Path),
+    /// The index of a name of scripts, and the path in each of their values.
+    Script(usize, Option<Path>),
 }
 
 /// One field of an item.
@@ -74,6 +76,8 @@ pub(crate) enum Source {
     /// Index of a query of the streaming pass.
     Streamed(usize),
     Json(Path),
+    /// The index of a name of scripts.
+    Script(usize, Option<Path>),
     Header(String),
     /// Index of a `<meta>` name that the streaming pass looks for.
     Meta(usize),
@@ -109,7 +113,7 @@ impl Rule {
     /// particular format.
     pub(crate) fn is_for(&self, format: Format) -> bool {
         match &self.each {
-            Some(Each::Tree(_)) => format == Format::Html,
+            Some(Each::Tree(_) | Each::Script(..)) => format == Format::Html,
             Some(Each::Json(_)) => format == Format::Json,
             None => {
                 let mut formats = self.fields.iter().filter_map(|field| field.source.format()).peekable();
@@ -145,6 +149,8 @@ pub(crate) enum Next {
     /// Index of a query of the streaming pass.
     Streamed(usize),
     Json(Path),
+    /// The index of a name of scripts.
+    Script(usize, Option<Path>),
 }
 
 /// A kind of page.

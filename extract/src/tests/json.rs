@@ -40,13 +40,13 @@ fn fields_are_found_by_pointer_and_by_path() {
 #[test]
 fn a_list_is_so_many_items() {
     let body = json!({"results": [{"id": 1, "sizes": [{"n": "S"}, {"n": "M"}]}, {"id": 2, "sizes": []}]});
-    let sizes = FieldSource::Each(sited("$.sizes[*]"), vec![("n".to_owned(), json_field("/n"))]);
+    let sizes = FieldSource::Each(sited("$.sizes[*]").into(), vec![("n".to_owned(), json_field("/n"))]);
     let fields = [
         ("id", Field { kind: Kind::Integer, ..json_field("/id") }),
         ("sizes", Field { list: true, ..Field::new(sizes) }),
     ];
     for each in ["/results", "$.results[*]"] {
-        let rule = ItemRule { each: Some(sited(each)), ..rule(fields.clone()) };
+        let rule = ItemRule { each: Some(sited(each).into()), ..rule(fields.clone()) };
         let found = extraction(&spider_of(vec![rule], None), &json_response(&body)).items;
         let found: Vec<Value> = found.into_iter().map(|item| item.fields.into()).collect();
         assert_eq!(
@@ -65,9 +65,9 @@ fn json_is_read_only_by_spiders_that_look_for_something_in_it() {
     assert!(reads(rule([("x", json_field("/x"))]), None));
     assert!(reads(
         rule([("x", css("h1"))]),
-        Some(Follow { next: vec![sited("/next")], ..Follow::default() })
+        Some(Follow { next: vec![sited("/next").into()], ..Follow::default() })
     ));
-    assert!(reads(rule([("x", Field::new(FieldSource::Each(sited("$.x"), Vec::new())))]), None));
+    assert!(reads(rule([("x", Field::new(FieldSource::Each(sited("$.x").into(), Vec::new())))]), None));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::Value;
 use trawl_common::text::printable;
 
 use crate::context::Context;
-use crate::document::json::{self, Path};
+use crate::document::json::{self, Path, parts};
 use crate::limits::MAX_TEXT;
 use crate::values::budget::Budget;
 use crate::values::convert::{Convert, Refusal, reason};
@@ -224,12 +224,7 @@ impl Does {
                 let before = out.len();
                 let mut budget = Budget::new(MAX_BYTES);
                 for found in path.find(&parsed) {
-                    let parts = match found {
-                        Value::Null => continue,
-                        Value::Array(parts) if *splits => parts,
-                        one => std::slice::from_ref(one),
-                    };
-                    for part in parts {
+                    for part in parts(found, *splits).iter().filter(|part| !part.is_null()) {
                         out.push(budget.json(part).ok_or(TOO_LONG)?);
                     }
                 }

@@ -1,10 +1,14 @@
 //! Fields as spider files write them, from responses.
 
+mod css;
+mod script;
 mod transform;
+mod xpath;
 
 use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
+use trawl_common::mistake::Mistake;
 use trawl_common::names::SpiderName;
 use trawl_common::settings::{Items, Settings};
 use trawl_common::spider::arguments::Arguments;
@@ -40,8 +44,9 @@ fn html(body: &str) -> Response {
 
 /// Extracts a page at `https://example.com/dir/page`.
 fn extract(spider: &Spider, response: &Response) -> Extraction {
-    let url = "https://example.com/dir/page".parse().unwrap();
-    Extractor::new(spider).unwrap().extract(&url, response, &AtomicBool::new(false)).unwrap()
+    let url = "https://example.com/dir/page".parse().expect("a URL");
+    let extractor = Extractor::new(spider).expect("a sound spider");
+    extractor.extract(&url, response, &AtomicBool::new(false)).expect("a page that can be read")
 }
 
 /// The fields of the items of a page, by a file.
@@ -60,7 +65,8 @@ fn mistakes(text: &str) -> Vec<String> {
     let examined =
         Examined::new(SpiderName::default(), text, &Arguments::default(), &settings, Origin::Local);
     let mistakes = examined.reading.mistakes.iter();
-    mistakes.map(|mistake| format!("{} {}", mistake.place.unwrap(), mistake.what)).collect()
+    let shown = |mistake: &Mistake| format!("{} {}", mistake.place.expect("a place"), mistake.what);
+    mistakes.map(shown).collect()
 }
 
 #[track_caller]

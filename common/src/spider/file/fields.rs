@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use toml::de::DeValue;
 
 use super::given::Given;
-use super::patterns::{path, regex, selector_or_path};
+use super::patterns::{css, elements, path, regex, selector};
 use super::section::Section;
 use super::transform;
 use crate::mistake::Sited;
@@ -19,8 +19,20 @@ use crate::spider::{
 const MAX_NAME: usize = 63;
 
 /// The keys for the source of a field's values.
-const SOURCES: [&str; 10] =
-    ["css", "json", "header", "meta", "json_ld", "microdata", "table", "page", "carried", "each"];
+const SOURCES: [&str; 12] = [
+    "css",
+    "xpath",
+    "json",
+    "script",
+    "header",
+    "meta",
+    "json_ld",
+    "microdata",
+    "table",
+    "page",
+    "carried",
+    "each",
+];
 
 const MARKS: [(&str, char); 2] = [(".", '.'), (",", ',')];
 
@@ -40,7 +52,7 @@ pub(super) fn kinds(given: &Given<'_>, names: &mut HashSet<String>) -> Vec<ItemR
     let mut kind = |given: &Given<'_>| {
         let mut section = Section::from_given(given)?;
         let name = kind_name(&mut section, several, names);
-        let each = section.read("each", selector_or_path);
+        let each = section.read("each", selector);
         let fields =
             section.need("fields", |given| Section::from_given(given).map(fields)).unwrap_or_default();
         section.end();
@@ -93,7 +105,7 @@ pub(super) fn is_name(name: &str) -> bool {
 /// Reads a field: a text, short for `css`, or a table.
 pub(super) fn field(given: &Given<'_>) -> Option<Field> {
     if !given.is_table() {
-        return Some(Field::new(FieldSource::Css(given.words()?)));
+        return Some(Field::new(FieldSource::Css(css(given)?)));
     }
     let mut section = Section::from_given(given)?;
     let from = source(&mut section);
@@ -193,25 +205,27 @@ fn required(given: &Given<'_>) -> Option<Required> {
 /// Reads the only source of a field.
 fn source(section: &mut Section<'_>) -> Option<FieldSource> {
     let (key, value) = sole_source(section)?;
-    if !matches!(key, "json_ld" | "microdata") {
-        section.refuse("path", "is for `json_ld` and `microdata` alone");
+    if !matches!(key, "json_ld" | "microdata" | "script") {
+        section.refuse("path", "is for `json_ld`, `microdata` and `script` alone");
     }
     if key != "each" {
         section.refuse("fields", "are for `each` alone");
     }
     Some(match key {
-        "css" => FieldSource::Css(value.words()?),
+        "css" => FieldSource::Css(css(&value)?),
+        "xpath" => FieldSource::XPath(value.words()?),
         "json" => FieldSource::Json(path(&value)?),
+        "script" => FieldSource::Script(value.words()?, section.read("path", path)),
         "header" => FieldSource::Header(lower(value.words()?)),
         "meta" => FieldSource::Meta(value.words()?),
         "json_ld" => FieldSource::JsonLd(value.words()?, section.read("path", path)),
         "microdata" => FieldSource::Microdata(value.words()?, section.read("path", path)),
-        "table" => FieldSource::Table(value.words()?),
+        "table" => FieldSource::Table(elements(&value)?),
         "carried" => FieldSource::Carried(value.words()?.value),
         "page" => FieldSource::Page(value.one_of(&PageField::ALL.map(|field| (field.as_str(), field)))?),
         _ => {
             let fields = section.need("fields", |given| Section::from_given(given).map(fields));
-            FieldSource::Each(selector_or_path(&value)?, fields?)
+            FieldSource::Each(selector(&value)?, fields?)
         }
     })
 }
