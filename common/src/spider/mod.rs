@@ -10,6 +10,7 @@ pub mod file;
 mod file_hash;
 pub mod folder;
 mod follow;
+mod formats;
 mod handler;
 mod home;
 pub mod item;
@@ -39,6 +40,7 @@ pub use carried::{Carried, ListPlace, MAX_CARRIED_BYTES};
 pub use expect::Expect;
 pub use file_hash::{FileHash, InvalidFileHash};
 pub use follow::Follow;
+pub use formats::{Csv, Formats, Xml};
 pub use handler::{Handler, Mode, ProxyUse};
 pub use home::Home;
 pub use item_counts::ItemCounts;
@@ -101,6 +103,8 @@ pub struct Spider {
     pub pages: Vec<PageKind>,
     /// The ways to the further pages of lists.
     pub paginate: Vec<Paginate>,
+    /// The formats of responses that it reads beside HTML and JSON.
+    pub formats: Formats,
     /// The items to extract.
     pub items: Vec<ItemRule>,
     /// The program that does its tasks, or reads its pages.
@@ -132,6 +136,7 @@ impl Spider {
             ban: Ban::default(),
             pages: Vec::new(),
             paginate: Vec::new(),
+            formats: Formats::default(),
             items: vec![ItemRule::of_every_page(items)],
             handler: None,
             sinks: None,

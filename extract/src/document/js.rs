@@ -62,6 +62,12 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Ends the text: there is too much in it.
+    fn stop(&mut self) {
+        self.steps_left.set(0);
+        self.at = self.text.len();
+    }
+
     /// Skips white space and comments.
     fn skip_blank(&mut self) {
         loop {
@@ -94,7 +100,11 @@ impl<'a> Parser<'a> {
         if depth > MAX_DEPTH {
             return None;
         }
-        self.values_left = self.values_left.checked_sub(1)?;
+        if self.values_left == 0 {
+            self.stop();
+            return None;
+        }
+        self.values_left -= 1;
         self.skip_blank();
         let start = self.at;
         let literal = match self.peek()? {
@@ -336,8 +346,12 @@ impl<'a> Parser<'a> {
     /// Returns the argument that a name stands for.
     fn filled(&mut self, name: &str) -> Option<Value> {
         let value = self.names.get(name)?;
-        self.bytes_left = self.bytes_left.checked_sub(value.to_string().len())?;
-        Some(value.clone())
+        let left = self.bytes_left.checked_sub(value.to_string().len());
+        self.bytes_left = left.unwrap_or_default();
+        if left.is_none() {
+            self.stop();
+        }
+        left.map(|_| value.clone())
     }
 
     /// Reads a value in brackets, or a function that is called at once.

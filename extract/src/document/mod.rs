@@ -2,6 +2,7 @@
 
 pub(crate) mod base;
 pub(crate) mod charset;
+pub(crate) mod csv;
 pub(crate) mod found;
 pub(crate) mod js;
 pub(crate) mod json;
@@ -14,3 +15,4 @@ pub(crate) mod script;
 pub(crate) mod stream;
 pub(crate) mod tree;
 mod unfinished_tag;
+pub(crate) mod xml;

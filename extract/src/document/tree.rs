@@ -23,15 +23,15 @@ use crate::document::unfinished_tag::UnfinishedTag;
 /// nesting to the same depth.
 const MAX_OPEN: usize = 512;
 /// Maximum number of attributes of a tag.
-const MAX_ATTRIBUTES: usize = 256;
+pub(super) const MAX_ATTRIBUTES: usize = 256;
 /// Maximum number of attributes of an unfinished tag. It is higher because the count is an upper bound; it is about
 /// what one piece can hold.
 const MAX_UNFINISHED_ATTRIBUTES: usize = 1024;
 /// Maximum number of nodes of a tree (elements, texts and comments), which take some 100 MB.
-const MAX_NODES: usize = 500_000;
+pub(super) const MAX_NODES: usize = 500_000;
 /// Maximum number of distinct long names of elements and attributes. The builder interns names in a table of fixed
 /// size, and an attacker who knows its hash function can make them all collide.
-const MAX_NAMES: usize = 4096;
+pub(super) const MAX_NAMES: usize = 4096;
 /// Names of up to this many bytes are not put into that table, nor are the names of HTML.
 const SHORT_NAME: usize = 7;
 

@@ -22,14 +22,16 @@ impl Query {
         &'a self,
         scope: ElementRef<'a>,
         context: &'a Context<'a>,
-    ) -> Box<dyn Iterator<Item = ElementRef<'a>> + 'a> {
-        match self {
-            Self::Css(query) => Box::new(query.elements(scope)),
-            Self::XPath(xpath) => Box::new(context.xpath(xpath, scope).filter_map(|found| match found {
-                Found::Element(element) => Some(element),
-                _ => None,
-            })),
-        }
+    ) -> impl Iterator<Item = ElementRef<'a>> + 'a {
+        let (css, xpath) = match self {
+            Self::Css(query) => (Some(query.elements(scope)), None),
+            Self::XPath(xpath) => (None, Some(context.xpath(xpath, scope))),
+        };
+        let found = xpath.into_iter().flatten().filter_map(|found| match found {
+            Found::Element(element) => Some(element),
+            _ => None,
+        });
+        css.into_iter().flatten().chain(found)
     }
 
     /// Whether it finds elements alone.
@@ -45,11 +47,12 @@ impl Query {
         &'a self,
         scope: ElementRef<'a>,
         context: &'a Context<'a>,
-    ) -> Box<dyn Iterator<Item = Found<'a>> + 'a> {
-        match self {
-            Self::Css(query) => Box::new(query.raws(scope)),
-            Self::XPath(xpath) => Box::new(context.xpath(xpath, scope)),
-        }
+    ) -> impl Iterator<Item = Found<'a>> + 'a {
+        let (css, xpath) = match self {
+            Self::Css(query) => (Some(query.raws(scope)), None),
+            Self::XPath(xpath) => (None, Some(context.xpath(xpath, scope))),
+        };
+        css.into_iter().flatten().chain(xpath.into_iter().flatten())
     }
 }
 

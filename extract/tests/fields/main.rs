@@ -1,6 +1,7 @@
 //! Fields as spider files write them, from responses.
 
 mod css;
+mod formats;
 mod script;
 mod transform;
 mod xpath;
