@@ -15,6 +15,7 @@ use trawl_common::web::url::CanonicalUrl;
 
 use crate::document::base::{Base, without_fragment};
 use crate::document::found::Found;
+use crate::document::json;
 use crate::document::microdata::Microdata;
 use crate::document::stream::Page;
 use crate::limits::MAX_LINKS;
@@ -131,7 +132,7 @@ impl<'a> Context<'a> {
             Some(xpath::Value::Nodes(found)) => (found, None),
             Some(xpath::Value::Text(text)) => (Vec::new(), Some(Found::Text(text.into()))),
             Some(xpath::Value::Number(number)) => {
-                (Vec::new(), as_json(number).map(|number| Found::Json(Cow::Owned(number))))
+                (Vec::new(), json::number(number).map(|number| Found::Json(Cow::Owned(number))))
             }
             Some(xpath::Value::Truth(truth)) => (Vec::new(), Some(Found::Json(Cow::Owned(truth.into())))),
             None => (Vec::new(), None),
@@ -155,14 +156,3 @@ impl<'a> Context<'a> {
         Ok(())
     }
 }
-
-/// Returns a number as JSON, a whole one without a decimal point; `None` if it is none.
-fn as_json(number: f64) -> Option<Value> {
-    let is_whole = number.fract() == 0.0 && number.abs() < MAX_WHOLE;
-    #[expect(clippy::cast_possible_truncation, reason = "it is whole and small enough")]
-    let whole = is_whole.then_some(number as i64).map(Value::from);
-    whole.or_else(|| serde_json::Number::from_f64(number).map(Value::Number))
-}
-
-/// The first whole number whose neighbour is no number of 64 bits.
-const MAX_WHOLE: f64 = 9_007_199_254_740_992.0;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
-use trawl_common::frontier::outcome::Failure;
+use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::spider::Required;
 use trawl_common::text::printable;
 
@@ -11,9 +11,11 @@ use crate::context::{Context, Within};
 use crate::document::found::Found;
 use crate::document::json::{Path, parts};
 use crate::extraction::{Extraction, Missing, Unfit};
+use crate::jmespath::Unmet;
 use crate::plan::{Each, Field, Format, Source, splits};
 use crate::values::budget::Budget;
 use crate::values::table;
+use crate::values::transform::On;
 
 /// Maximum number of bytes shown of a value that does not fit.
 const SHOWN: usize = 100;
@@ -135,7 +137,8 @@ impl Field {
         extraction: &mut Extraction,
         values: &mut Vec<Value>,
     ) {
-        let done = self.transform.run(start, is_json, context);
+        let on = On { base: context.base, given_up: context.given_up, is_json };
+        let done = self.transform.run(start, &on);
         let (mut refused, mut is_cut) = (done.refused, done.is_cut);
         for value in &done.values {
             match self.convert.transformed(value, is_json, context.base, budget) {
@@ -147,7 +150,7 @@ impl Field {
                 break;
             }
         }
-        let trace = || self.transform.trace(start, is_json, context);
+        let trace = || self.transform.trace(start, &on);
         let found =
             || start.iter().take(3).map(|value| Found::Json(Cow::Borrowed(value)).shown().into_owned());
         if let Some(reason) = refused.or(is_cut.then_some(TOO_LONG)) {
@@ -240,6 +243,18 @@ impl Source {
             Self::Json(path) => {
                 let found = context.value(within).into_iter().flat_map(|value| path.find(value));
                 Box::new(found.flat_map(move |value| parts(value, splits)).map(borrowed))
+            }
+            Self::JmesPath(expression) => {
+                let found = context.value(within).map(|value| expression.find(value));
+                if let Some(Err(Unmet::TooMuch)) = found {
+                    return Err(Failure::new(Class::Parse, "a JMESPath expression makes too many values"));
+                }
+                let found = found.and_then(Result::ok).unwrap_or_default();
+                let parts = match found {
+                    Value::Array(parts) if splits => parts,
+                    one => vec![one],
+                };
+                Box::new(parts.into_iter().map(owned))
             }
             Self::Script(number, path) => {
                 let values = context.scripts.get(*number).into_iter().flatten();

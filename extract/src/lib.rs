@@ -16,6 +16,7 @@ mod field;
 mod follow;
 mod form;
 mod items;
+mod jmespath;
 mod limits;
 mod list;
 mod pages;

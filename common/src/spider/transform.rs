@@ -35,6 +35,8 @@ pub enum Transform {
     Default(String),
     /// `path`: the values that a path finds in JSON, which a text is read as.
     Path(Sited<String>),
+    /// `jmespath`: the values that a JMESPath expression finds in JSON, likewise.
+    JmesPath(Sited<String>),
     /// `url`, `number`, `integer`, `boolean`, `date`: the value as of this type.
     Read(Conversion),
 }
@@ -73,6 +75,7 @@ impl Transform {
             Self::Template(_) => "template",
             Self::Default(_) => "default",
             Self::Path(_) => "path",
+            Self::JmesPath(_) => "jmespath",
             Self::Read(conversion) => conversion.kind.as_str(),
         }
     }

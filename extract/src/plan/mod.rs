@@ -14,6 +14,7 @@ use trawl_common::request::RequestTemplate;
 use trawl_common::spider::{Kind, PageField, Required};
 
 use crate::document::json::Path;
+use crate::jmespath::JmesPath;
 use crate::plan::paginate::Paginate;
 use crate::plan::query::Query;
 use crate::values::convert::Convert;
@@ -76,6 +77,7 @@ pub(crate) enum Source {
     /// Index of a query of the streaming pass.
     Streamed(usize),
     Json(Path),
+    JmesPath(JmesPath),
     /// The index of a name of scripts.
     Script(usize, Option<Path>),
     Header(String),
@@ -102,7 +104,7 @@ impl Source {
     pub(crate) fn format(&self) -> Option<Format> {
         match self {
             Self::Header(_) | Self::Carried(_) | Self::Page(PageField::Url) => None,
-            Self::Json(_) | Self::Each(Each::Json(_), _) => Some(Format::Json),
+            Self::Json(_) | Self::JmesPath(_) | Self::Each(Each::Json(_), _) => Some(Format::Json),
             _ => Some(Format::Html),
         }
     }

@@ -7,6 +7,7 @@ use trawl_common::spider::{self, Conversion, FieldSource, Kind, PageField, Selec
 
 use crate::document::json::Path;
 use crate::document::stream::Wanted;
+use crate::jmespath::JmesPath;
 use crate::plan::query::{CssQuery, Query};
 use crate::plan::selector_syntax::{self, Part, Take};
 use crate::plan::streamable;
@@ -143,6 +144,7 @@ impl Planner {
             spider::Transform::Template(text) => Does::Template(text.clone()),
             spider::Transform::Default(text) => Does::Default(text.clone()),
             spider::Transform::Path(path) => Does::Path(self.path(what, path)?, splits(kind)),
+            spider::Transform::JmesPath(text) => Does::JmesPath(self.jmespath(what, text)?, splits(kind)),
             spider::Transform::Read(conversion) => Does::Read(Box::new(self.convert(what, conversion))),
         };
         Some(Step { name: step.name(), does })
@@ -180,6 +182,10 @@ impl Planner {
             FieldSource::Json(json) => {
                 self.outside_element(what, json, inside)?;
                 Source::Json(self.path(what, json)?)
+            }
+            FieldSource::JmesPath(text) => {
+                self.outside_element(what, text, inside)?;
+                Source::JmesPath(self.jmespath(what, text)?)
             }
             FieldSource::Script(name, path) => {
                 let (number, path) = self.script(what, name, path.as_ref(), inside)?;
@@ -358,6 +364,10 @@ impl Planner {
             None => Some(None),
             Some(path) => self.path(what, path).map(Some),
         }
+    }
+
+    fn jmespath(&mut self, what: &str, text: &Sited<String>) -> Option<JmesPath> {
+        self.sound(what, text, "a JMESPath expression", JmesPath::parse(&text.value))
     }
 
     fn path(&mut self, what: &str, path: &Sited<String>) -> Option<Path> {

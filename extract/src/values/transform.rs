@@ -1,13 +1,15 @@
 //! The steps of `transform`, on the values that a field has found.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use regex::Regex;
 use serde_json::Value;
 use trawl_common::text::printable;
 
-use crate::context::Context;
+use crate::document::base::Base;
 use crate::document::json::{self, Path, parts};
+use crate::jmespath::{JmesPath, Unmet};
 use crate::limits::MAX_TEXT;
 use crate::values::budget::Budget;
 use crate::values::convert::{Convert, Refusal, reason};
@@ -48,7 +50,17 @@ pub(crate) enum Does {
     Default(String),
     /// A path, and whether a list that it finds is as many values.
     Path(Path, bool),
+    JmesPath(JmesPath, bool),
     Read(Box<Convert>),
+}
+
+/// The page whose values are changed.
+#[derive(Clone, Copy)]
+pub(crate) struct On<'a> {
+    pub(crate) base: &'a Base<'a>,
+    pub(crate) given_up: &'a AtomicBool,
+    /// Whether the values were JSON at first.
+    pub(crate) is_json: bool,
 }
 
 /// The result of the steps.
@@ -74,14 +86,14 @@ impl Transform {
     }
 
     /// Returns the values after the last step.
-    pub(crate) fn run(&self, start: &[Value], is_json: bool, context: &Context<'_>) -> Transformed {
-        self.traced(start, is_json, context, |_, _| {})
+    pub(crate) fn run(&self, start: &[Value], on: &On<'_>) -> Transformed {
+        self.traced(start, on, |_, _| {})
     }
 
     /// Returns the values after each step, for people.
-    pub(crate) fn trace(&self, start: &[Value], is_json: bool, context: &Context<'_>) -> Vec<String> {
+    pub(crate) fn trace(&self, start: &[Value], on: &On<'_>) -> Vec<String> {
         let mut trace = Vec::with_capacity(self.0.len());
-        self.traced(start, is_json, context, |step, after| {
+        self.traced(start, on, |step, after| {
             trace.push(match after.refused {
                 Some(why) if after.values.is_empty() => format!("{}: {why}", step.name),
                 _ => format!("{}: {}", step.name, shown(&after.values)),
@@ -90,21 +102,15 @@ impl Transform {
         trace
     }
 
-    fn traced(
-        &self,
-        start: &[Value],
-        is_json: bool,
-        context: &Context<'_>,
-        mut see: impl FnMut(&Step, &Transformed),
-    ) -> Transformed {
+    fn traced(&self, start: &[Value], on: &On<'_>, mut see: impl FnMut(&Step, &Transformed)) -> Transformed {
         let mut done = Transformed { values: start.to_vec(), ..Transformed::default() };
         for step in &self.0 {
-            if context.is_given_up() {
+            if on.given_up.load(Ordering::Relaxed) {
                 break;
             }
             let had_values = !done.values.is_empty();
             let mut after = Transformed::default();
-            step.does.apply(&done.values, is_json, context, &mut after);
+            step.does.apply(&done.values, on, &mut after);
             see(step, &after);
             done.refused = done.refused.or(after.refused);
             done.is_cut |= after.is_cut;
@@ -124,7 +130,7 @@ impl Step {
 }
 
 impl Does {
-    fn apply(&self, values: &[Value], is_json: bool, context: &Context<'_>, after: &mut Transformed) {
+    fn apply(&self, values: &[Value], on: &On<'_>, after: &mut Transformed) {
         match self {
             Self::Join(separator) if !values.is_empty() => {
                 let texts: Vec<_> = values.iter().map(text).collect();
@@ -146,7 +152,7 @@ impl Does {
                 let mut bytes_left = MAX_BYTES;
                 for value in values {
                     let from = after.values.len();
-                    if let Err(refusal) = self.change(value, is_json, context, &mut after.values) {
+                    if let Err(refusal) = self.change(value, on, &mut after.values) {
                         after.values.truncate(from);
                         after.refused = after.refused.or(refusal);
                     }
@@ -165,13 +171,7 @@ impl Does {
     }
 
     /// Adds what a value becomes.
-    fn change(
-        &self,
-        value: &Value,
-        is_json: bool,
-        context: &Context<'_>,
-        out: &mut Vec<Value>,
-    ) -> Result<(), Refusal> {
+    fn change(&self, value: &Value, on: &On<'_>, out: &mut Vec<Value>) -> Result<(), Refusal> {
         let old = text(value);
         let refused = |why| reason(&old, why);
         let fits = |new: String| {
@@ -232,8 +232,27 @@ impl Does {
                     return Err(Some("the path finds nothing"));
                 }
             }
+            Self::JmesPath(expression, splits) => {
+                let parsed = match value {
+                    Value::String(text) => {
+                        Cow::Owned(json::parse(text).map_err(|_| refused("it is no JSON"))?)
+                    }
+                    value => Cow::Borrowed(value),
+                };
+                match expression.find(&parsed) {
+                    Err(Unmet::TooMuch) => return Err(TOO_LONG),
+                    Err(Unmet::WrongType) => {
+                        return Err(Some("a function of the expression is not for values of this type"));
+                    }
+                    Ok(Value::Null) => return Err(Some("the expression finds nothing")),
+                    Ok(Value::Array(parts)) if *splits => {
+                        out.extend(parts.into_iter().filter(|part| !part.is_null()).take(MAX_VALUES + 1));
+                    }
+                    Ok(found) => out.push(found),
+                }
+            }
             Self::Read(convert) => {
-                out.push(convert.transformed(value, is_json, context.base, &mut Budget::new(MAX_BYTES))?);
+                out.push(convert.transformed(value, on.is_json, on.base, &mut Budget::new(MAX_BYTES))?);
             }
             Self::Join(_) | Self::Slice(..) | Self::Default(_) => {}
         }

@@ -2,6 +2,7 @@
 
 mod css;
 mod formats;
+mod jmespath;
 mod script;
 mod transform;
 mod xpath;

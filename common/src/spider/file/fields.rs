@@ -19,10 +19,11 @@ use crate::spider::{
 const MAX_NAME: usize = 63;
 
 /// The keys for the source of a field's values.
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 13] = [
     "css",
     "xpath",
     "json",
+    "jmespath",
     "script",
     "header",
     "meta",
@@ -215,6 +216,7 @@ fn source(section: &mut Section<'_>) -> Option<FieldSource> {
         "css" => FieldSource::Css(css(&value)?),
         "xpath" => FieldSource::XPath(value.words()?),
         "json" => FieldSource::Json(path(&value)?),
+        "jmespath" => FieldSource::JmesPath(value.words()?),
         "script" => FieldSource::Script(value.words()?, section.read("path", path)),
         "header" => FieldSource::Header(lower(value.words()?)),
         "meta" => FieldSource::Meta(value.words()?),

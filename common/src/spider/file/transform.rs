@@ -25,7 +25,7 @@ const WORDS: [(&str, Step); 8] = [
 ];
 
 /// The steps that are a table of one key.
-const KEYS: [(&str, Step); 15] = [
+const KEYS: [(&str, Step); 16] = [
     ("strip", Step::Strip),
     ("replace", Step::Replace),
     ("regex", Step::Regex),
@@ -37,6 +37,7 @@ const KEYS: [(&str, Step); 15] = [
     ("template", Step::Template),
     ("default", Step::Default),
     ("path", Step::Path),
+    ("jmespath", Step::JmesPath),
     ("number", Step::Read(Kind::Number)),
     ("integer", Step::Read(Kind::Integer)),
     ("boolean", Step::Read(Kind::Boolean)),
@@ -58,6 +59,7 @@ enum Step {
     Template,
     Default,
     Path,
+    JmesPath,
     Read(Kind),
 }
 
@@ -128,6 +130,7 @@ fn argued(step: Step, value: &Given<'_>) -> Option<Transform> {
         }
         Step::Default => Transform::Default(filled()?),
         Step::Path => Transform::Path(patterns::path(value)?),
+        Step::JmesPath => Transform::JmesPath(value.words()?),
         Step::Read(kind) => {
             let mut section = Section::from_given(value)?;
             let conversion = conversion(&mut section, kind);
