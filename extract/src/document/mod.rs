@@ -14,5 +14,4 @@ pub(crate) mod nuxt;
 pub(crate) mod script;
 pub(crate) mod stream;
 pub(crate) mod tree;
-mod unfinished_tag;
 pub(crate) mod xml;
