@@ -68,7 +68,8 @@ impl ForwardingEmitter for Tokens<'_> {
     }
 
     fn emit_current_tag(&mut self) -> Option<State> {
-        self.0.emit_current_tag();
+        // The state is the tree builder's to say.
+        let _ = self.0.emit_current_tag();
         self.0.callback_mut().next_state.take()
     }
 

@@ -188,7 +188,6 @@ impl Comparison {
 /// Whether two values are equal; numbers are, whatever their types.
 pub(super) fn is_equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
-        #[expect(clippy::float_cmp, reason = "JMESPath compares exactly")]
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal(a, b))

@@ -16,7 +16,7 @@ use crate::values::convert::Convert;
 use crate::values::date::{self, Written};
 use crate::values::transform::{Does, Step, Transform};
 use crate::values::truth::Truth;
-use crate::xpath::XPath;
+use crate::xpath::{MAX_PATTERNS, XPath};
 
 /// The place of fields, which determines their possible sources.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,13 +45,20 @@ pub(crate) struct Planner {
     pub(crate) wanted: Wanted,
     pub(crate) mistakes: Vec<Mistake>,
     streams: bool,
+    /// The number of patterns that XPath expressions may still have.
+    patterns_left: usize,
 }
 
 impl Planner {
     /// Creates the plan of a spider. Without `streams`, every selector needs the tree.
     pub(crate) fn new(spider: &Spider, streams: bool) -> Self {
-        let mut planner =
-            Self { plan: Plan::default(), wanted: Wanted::default(), mistakes: Vec::new(), streams };
+        let mut planner = Self {
+            plan: Plan::default(),
+            wanted: Wanted::default(),
+            mistakes: Vec::new(),
+            streams,
+            patterns_left: MAX_PATTERNS,
+        };
         planner.plan.follow = spider.follow.as_ref().map(|follow| planner.follow(follow));
         planner.pages(spider);
         planner.paginates(spider);
@@ -261,7 +268,8 @@ impl Planner {
             return None;
         }
         self.plan.needs_tree = true;
-        self.sound(what, xpath, "an XPath 1.0 expression", XPath::parse(&xpath.value)).map(Query::XPath)
+        let parsed = XPath::parse(&xpath.value, &mut self.patterns_left);
+        self.sound(what, xpath, "an XPath 1.0 expression", parsed).map(Query::XPath)
     }
 
     fn follow(&mut self, follow: &spider::Follow) -> Follow {

@@ -102,7 +102,9 @@ fn a_kind_of_item_is_looked_for_where_its_fields_are() {
 
 #[test]
 fn an_api_is_followed_from_page_to_page() {
-    let next = ["/next", "a.next::attr(href)", "li a::attr(href)", "$.links[*].href"].map(sited).to_vec();
+    let next = ["/next", "a.next::attr(href)", "li a::attr(href)", "$.links[*].href"]
+        .map(|next| sited(next).into())
+        .to_vec();
     let spider = spider_of(vec![], Some(Follow { next, links: false, ..Follow::default() }));
     let body = json!({"next": "?page=2", "links": [{"href": "/a"}, {"href": "?page=2"}, {"href": null}, {"href": "mailto:x"}]});
     let links = extraction(&spider, &json_response(&body)).links;

@@ -24,14 +24,18 @@ use std::cell::Cell;
 use self::evaluate::Evaluation;
 use self::expression::Expression;
 
+/// Maximum number of patterns in the expressions of a file: a stranger's could take gigabytes.
+pub(crate) const MAX_PATTERNS: usize = 100;
+
 /// A parsed expression.
 #[derive(Debug)]
 pub(crate) struct XPath(Expression);
 
 impl XPath {
-    /// Parses an expression. The error says what is wrong with it.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        parser::parse(text).map(Self)
+    /// Parses an expression, which takes its patterns from `patterns_left`, of [`MAX_PATTERNS`] of a file. The error says
+    /// what is wrong with it.
+    pub(crate) fn parse(text: &str, patterns_left: &mut usize) -> Result<Self, String> {
+        parser::parse(text, patterns_left).map(Self)
     }
 
     /// Whether the expression finds elements alone: its last step is no attribute, text or comment.

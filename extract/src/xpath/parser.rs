@@ -7,6 +7,7 @@ use trawl_common::nearest::nearest;
 use trawl_common::spider::pattern::reason;
 use trawl_common::text::printable;
 
+use super::MAX_PATTERNS;
 use super::expression::{Arithmetic, Axis, Comparison, Expression, Path, Start, Step, Test};
 use super::functions::Function;
 use super::lexer::{Token, tokens};
@@ -19,11 +20,9 @@ const MAX_TOKENS: usize = 1000;
 const MAX_DEPTH: usize = 32;
 /// Maximum memory of a compiled pattern of `re:test`, in bytes.
 const MAX_PATTERN: usize = 256 << 10;
-/// Maximum number of patterns of an expression.
-const MAX_PATTERNS: usize = 8;
 
-/// Parses an expression.
-pub(super) fn parse(text: &str) -> Result<Expression, String> {
+/// Parses an expression, which may have `patterns_left` patterns, and takes its own from them.
+pub(super) fn parse(text: &str, patterns_left: &mut usize) -> Result<Expression, String> {
     if text.len() > MAX_LENGTH {
         return Err(format!("it is longer than {MAX_LENGTH} bytes"));
     }
@@ -31,7 +30,7 @@ pub(super) fn parse(text: &str) -> Result<Expression, String> {
     if tokens.len() > MAX_TOKENS {
         return Err(format!("it has more than {MAX_TOKENS} words and signs"));
     }
-    let mut parser = Parser { text, tokens: tokens.into_iter(), depth: 0, patterns: 0 };
+    let mut parser = Parser { text, tokens: tokens.into_iter(), depth: 0, patterns_left };
     let expression = parser.expression()?;
     if parser.peek().is_some() {
         return Err(parser.unexpected("the end"));
@@ -43,7 +42,7 @@ struct Parser<'a> {
     text: &'a str,
     tokens: IntoIter<(usize, Token)>,
     depth: usize,
-    patterns: usize,
+    patterns_left: &'a mut usize,
 }
 
 type Parsed = Result<Expression, String>;
@@ -328,10 +327,9 @@ impl Parser<'_> {
 
     /// Compiles the pattern of `re:test`, the second argument.
     fn pattern(&mut self, arguments: Vec<Expression>) -> Parsed {
-        self.patterns += 1;
-        if self.patterns > MAX_PATTERNS {
-            return Err(format!("`re:test` is there more than {MAX_PATTERNS} times"));
-        }
+        let left = self.patterns_left.checked_sub(1);
+        *self.patterns_left =
+            left.ok_or_else(|| format!("a file may have `re:test` {MAX_PATTERNS} times"))?;
         let mut arguments = arguments.into_iter();
         let all = (arguments.next(), arguments.next(), arguments.next(), arguments.next());
         let (text, pattern, flags) = match all {

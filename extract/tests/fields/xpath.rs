@@ -216,6 +216,11 @@ fn mistakes_say_where_and_why() {
             }
         }
     }
+    let many: String = (0..101).map(|n| format!("a{n} = {{ xpath = \"//a[re:test(., 'x')]\" }}\n")).collect();
+    one(
+        &format!("[fields]\n{many}"),
+        "102:18 fields.a100: `//a[re:test(., 'x')]` is not an XPath 1.0 expression: a file may have",
+    );
     for deep in
         [format!("{}1{}", "(".repeat(40), ")".repeat(40)), format!("1{}", "+1".repeat(600)), "a".repeat(5000)]
     {
