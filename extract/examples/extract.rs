@@ -1,6 +1,7 @@
 //! Prints what fields by CSS selector find in HTML files, a line of JSON for each file. Arguments are `name=selector`,
 //! `name[]=selector` for all values, and `name:kind=selector` for numbers and dates, with `name:number,=selector` for numbers with a decimal
-//! comma. `name:json_ld=type`, `name:microdata=type` and `name:meta=property` read what their names say. The files' names come on standard
+//! comma. `name:json_ld=type`, `name:microdata=type`, `name:meta=property` and `name[]:xpath=expression` read
+//! what their names say. The files' names come on standard
 //! input, one a line.
 
 use std::error::Error;
@@ -53,6 +54,7 @@ fn field(argument: &str) -> Result<(String, Field), String> {
         "json_ld" => (FieldSource::JsonLd(place, None), "json"),
         "microdata" => (FieldSource::Microdata(place, None), "json"),
         "meta" => (FieldSource::Meta(place), "text"),
+        "xpath" => (FieldSource::XPath(place), "text"),
         kind => (FieldSource::Css(place), kind),
     };
     let field = Field::new(source);

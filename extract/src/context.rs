@@ -1,7 +1,7 @@
 //! The response that fields are extracted from, with everything parsed from it.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,10 +15,12 @@ use trawl_common::web::url::CanonicalUrl;
 
 use crate::document::base::{Base, without_fragment};
 use crate::document::found::Found;
+use crate::document::json;
 use crate::document::microdata::Microdata;
 use crate::document::stream::Page;
 use crate::limits::MAX_LINKS;
 use crate::values::main_text;
+use crate::xpath::{self, Nodes, XPath};
 
 /// A response and everything parsed from it.
 pub(crate) struct Context<'a> {
@@ -35,11 +37,17 @@ pub(crate) struct Context<'a> {
     pub(crate) page: &'a Page,
     /// The JSON-LD objects of each type that the spider asks for.
     pub(crate) json_ld: &'a [Vec<Value>],
+    /// The values in the scripts of each name that the spider asks for.
+    pub(crate) scripts: &'a [Vec<Value>],
     /// The tree of the page, or `None` if no field needs one.
     pub(crate) tree: Option<&'a Html>,
     /// The parsed document, or `None` if it is not JSON.
     pub(crate) json: Option<&'a Value>,
     pub(crate) given_up: &'a AtomicBool,
+    /// The nodes of the tree for XPath, listed on first use.
+    pub(crate) nodes: OnceCell<Nodes<'a>>,
+    /// The number of steps that XPath has taken on the page.
+    pub(crate) steps: Cell<u64>,
     pub(crate) microdata: Microdata<'a>,
     /// The main text, computed on first use.
     pub(crate) text: OnceCell<String>,
@@ -112,12 +120,39 @@ impl<'a> Context<'a> {
         links.map(|link| Found::Text(String::from(link).into())).collect()
     }
 
+    /// Returns the values that an XPath expression finds at an element; none once all of them took too long on the page,
+    /// after which [`goes_on`](Self::goes_on) fails.
+    pub(crate) fn xpath(&'a self, xpath: &XPath, at: ElementRef<'a>) -> impl Iterator<Item = Found<'a>> + 'a {
+        let nodes = self.tree.map(|tree| self.nodes.get_or_init(|| Nodes::new(tree)));
+        let value = nodes.and_then(|nodes| {
+            let at = nodes.id(at)?;
+            xpath.evaluate(nodes, at, &self.steps, &|| self.is_given_up()).ok()
+        });
+        let (found, single) = match value {
+            Some(xpath::Value::Nodes(found)) => (found, None),
+            Some(xpath::Value::Text(text)) => (Vec::new(), Some(Found::Text(text.into()))),
+            Some(xpath::Value::Number(number)) => {
+                (Vec::new(), json::number(number).map(|number| Found::Json(Cow::Owned(number))))
+            }
+            Some(xpath::Value::Truth(truth)) => (Vec::new(), Some(Found::Json(Cow::Owned(truth.into())))),
+            None => (Vec::new(), None),
+        };
+        let found = found.into_iter().zip(std::iter::repeat(nodes));
+        single.into_iter().chain(found.filter_map(|(id, nodes)| nodes.map(|nodes| nodes.found(id))))
+    }
+
     pub(crate) fn is_given_up(&self) -> bool {
         self.given_up.load(Ordering::Relaxed)
     }
 
     /// Returns an error if the page was given up.
     pub(crate) fn goes_on(&self) -> Result<(), Failure> {
-        if self.is_given_up() { Err(Failure::new(Class::Parse, "given up")) } else { Ok(()) }
+        if self.is_given_up() {
+            return Err(Failure::new(Class::Parse, "given up"));
+        }
+        if self.steps.get() > xpath::MAX_STEPS {
+            return Err(Failure::new(Class::Parse, "the XPath expressions take too many steps on this page"));
+        }
+        Ok(())
     }
 }

@@ -55,6 +55,8 @@ pub struct Unfit {
     pub value: String,
     /// The reason why it is not kept: `it has no digit`.
     pub reason: &'static str,
+    /// The values after each step of `transform`, for people: `split: `a`, `b``.
+    pub steps: Vec<String>,
     /// Whether a part of the value is kept.
     pub is_cut: bool,
 }

@@ -10,21 +10,21 @@ use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::mistake::Mistake;
 use trawl_common::politeness::robots::RobotsName;
 use trawl_common::settings::Urls;
-use trawl_common::spider::{Carried, Spider};
+use trawl_common::spider::{Carried, Formats, Spider};
 use trawl_common::web::response::Response;
-use trawl_common::web::sniff::{MediaKind, is_html, is_json};
+use trawl_common::web::sniff::{MediaKind, is_csv, is_html, is_json, is_xml};
 use trawl_common::web::url::CanonicalUrl;
 
 use crate::context::Context;
 use crate::document::base::Base;
 use crate::document::markup::without_templates;
 use crate::document::stream::{Page, Reader};
-use crate::document::{charset, json, json_ld, tree};
+use crate::document::{charset, csv, json, json_ld, script, tree, xml};
 use crate::extraction::Extraction;
 use crate::items;
 use crate::pages;
+use crate::plan::Plan;
 use crate::plan::planner::Planner;
-use crate::plan::{Format, Plan};
 
 /// Reads items and links from responses as a spider's file says. One extractor serves all threads.
 #[derive(Debug)]
@@ -32,6 +32,16 @@ pub struct Extractor {
     plan: Plan,
     reader: Reader,
     urls: Urls,
+    formats: Formats,
+}
+
+/// The format of a response, which is read as HTML or JSON.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Medium {
+    Html,
+    Xml,
+    Json,
+    Csv,
 }
 
 /// A parsed document.
@@ -50,7 +60,10 @@ impl Extractor {
     ///
     /// This decides which fields the streaming pass answers and which need a tree.
     pub fn new(spider: &Spider) -> Result<Self, Vec<Mistake>> {
-        Ok(Self { urls: spider.urls.clone(), ..Self::from_planner(Planner::new(spider, true))? })
+        // An XML document has a tree alone.
+        let streams = spider.formats.xml.is_none();
+        let (urls, formats) = (spider.urls.clone(), spider.formats.clone());
+        Ok(Self { urls, formats, ..Self::from_planner(Planner::new(spider, streams))? })
     }
 
     pub(crate) fn from_planner(
@@ -59,7 +72,8 @@ impl Extractor {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        Ok(Self { plan, reader: Reader::new(wanted), urls: Urls::default() }.named(&RobotsName::default()))
+        let (urls, formats) = Default::default();
+        Ok(Self { plan, reader: Reader::new(wanted), urls, formats }.named(&RobotsName::default()))
     }
 
     /// Sets the name by which pages address the crawler, instead of `trawl`.
@@ -78,9 +92,10 @@ impl Extractor {
         self.plan.needs_tree
     }
 
-    /// Whether a response has a type that this spider reads: HTML, and JSON if the spider extracts from it.
+    /// Whether a response has a type that this spider reads: HTML, JSON if the spider extracts from it, and what its file
+    /// names beside them.
     pub fn reads(&self, response: &Response) -> bool {
-        self.format(response).is_some()
+        self.medium(response).is_some()
     }
 
     /// Reads the page that `url` answered with. A field without a value is null, or an empty list.
@@ -109,7 +124,18 @@ impl Extractor {
         let mut page = Page::default();
         let mut tree = None;
         let mut json = None;
-        if self.format(response) == Some(Format::Json) {
+        let medium = self.medium(response);
+        if medium == Some(Medium::Csv) {
+            let (text, _) = charset::decode(&response.body, response.content_type());
+            let delimiter = self.formats.csv.as_ref().and_then(|csv| csv.delimiter);
+            json = Some(csv::parse(&text, delimiter).map_err(|reason| Failure::new(Class::Parse, reason))?);
+        }
+        if medium == Some(Medium::Xml) {
+            let (text, _) = charset::decode(&response.body, response.content_type());
+            let namespaces = self.formats.xml.as_ref().map(|xml| &xml.namespaces[..]);
+            tree = Some(xml::build(&text, namespaces.unwrap_or_default(), given_up)?);
+        }
+        if medium == Some(Medium::Json) {
             let read = json::parse(&charset::decode_json(&response.body, response.content_type()));
             let is_said = MediaKind::new(response.content_type()) == MediaKind::Json;
             json = match read {
@@ -118,7 +144,7 @@ impl Extractor {
                 read => Some(read.map_err(|reason| Failure::new(Class::Parse, reason))?),
             };
         }
-        if json.is_none() {
+        if json.is_none() && tree.is_none() {
             let (html, encoding) = charset::decode(&response.body, response.content_type());
             let html = without_templates(&html);
             page = Page { encoding: Some(encoding), ..self.reader.read(&html)? };
@@ -128,11 +154,17 @@ impl Extractor {
         self.look(url, response, request, parsed, given_up)
     }
 
-    fn format(&self, response: &Response) -> Option<Format> {
-        if self.plan.reads_json && is_json(response.content_type(), &response.body) {
-            return Some(Format::Json);
-        }
-        is_html(response.content_type(), &response.body).then_some(Format::Html)
+    fn medium(&self, response: &Response) -> Option<Medium> {
+        let (content_type, body) = (response.content_type(), &response.body);
+        let media = [
+            (Medium::Csv, self.formats.csv.is_some() && is_csv(content_type)),
+            (Medium::Json, self.plan.reads_json && is_json(content_type, body)),
+            (Medium::Html, is_html(content_type, body)),
+            (Medium::Xml, self.formats.xml.is_some() && is_xml(content_type, body)),
+            // Such a file has many types.
+            (Medium::Csv, self.formats.csv.is_some() && MediaKind::new(content_type) == MediaKind::Text),
+        ];
+        media.into_iter().find(|(_, holds)| *holds).map(|(medium, _)| medium)
     }
 
     /// Extracts items and links from a parsed document.
@@ -154,9 +186,12 @@ impl Extractor {
             base: &Base::new(page.base.as_deref(), url, &self.urls, page.encoding.unwrap_or(UTF_8)),
             page,
             json_ld: &json_ld::objects(&page.json_ld, &self.reader.wanted.json_ld),
+            scripts: &script::values(&page.scripts, &self.reader.wanted.scripts),
             tree,
             json,
             given_up,
+            nodes: Default::default(),
+            steps: Default::default(),
             microdata: Default::default(),
             text: Default::default(),
         };
@@ -182,6 +217,9 @@ impl Extractor {
         }
         if let Some(paginate) = self.plan.paginate.iter().find(|one| one.is_for(extraction.kind)) {
             paginate.add_next(&context, &mut extraction)?;
+        }
+        if context.steps.get() > 0 {
+            context.goes_on()?;
         }
         Ok(extraction)
     }

@@ -3,20 +3,27 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
-use trawl_common::frontier::outcome::Failure;
+use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::spider::Required;
 use trawl_common::text::printable;
 
 use crate::context::{Context, Within};
 use crate::document::found::Found;
-use crate::document::json::Path;
+use crate::document::json::{Path, parts};
 use crate::extraction::{Extraction, Missing, Unfit};
+use crate::jmespath::Unmet;
 use crate::plan::{Each, Field, Format, Source, splits};
 use crate::values::budget::Budget;
 use crate::values::table;
+use crate::values::transform::On;
 
 /// Maximum number of bytes shown of a value that does not fit.
 const SHOWN: usize = 100;
+
+/// Maximum size of the texts that steps look at together, in bytes.
+const MAX_STARTS: usize = 8 << 20;
+
+const TOO_LONG: &str = "it is longer than a text may be";
 
 type FoundAll<'a> = Box<dyn Iterator<Item = Found<'a>> + 'a>;
 
@@ -30,8 +37,12 @@ impl Field {
         budget: &mut Budget,
         extraction: &mut Extraction,
     ) -> Result<Value, Failure> {
-        let is_json = self.source.format().map(|format| format == Format::Json);
-        if is_json.is_some_and(|is_json| is_json != context.json.is_some()) {
+        let is_there = match self.source.format() {
+            None => true,
+            Some(Format::Json) => context.json.is_some() || matches!(within, Within::Json(_)),
+            Some(Format::Html) => context.json.is_none(),
+        };
+        if !is_there {
             return Ok(Value::Null);
         }
         let mut values = match &self.source {
@@ -57,6 +68,9 @@ impl Field {
         budget: &mut Budget,
         extraction: &mut Extraction,
     ) -> Result<Vec<Value>, Failure> {
+        if !self.transform.is_empty() {
+            return self.transformed(source, context, within, budget, extraction);
+        }
         let mut values = Vec::new();
         for raw in source.raws(context, within, splits(self.convert.kind))? {
             context.goes_on()?;
@@ -64,10 +78,10 @@ impl Field {
                 Ok(value) => {
                     values.push(value);
                     if budget.take_cut() {
-                        self.note(&raw, "it is longer than a text may be", true, extraction);
+                        self.note(&raw.shown(), TOO_LONG, true, extraction, Vec::new);
                     }
                 }
-                Err(Some(reason)) => self.note(&raw, reason, false, extraction),
+                Err(Some(reason)) => self.note(&raw.shown(), reason, false, extraction, Vec::new),
                 Err(None) => {}
             }
             if budget.is_full() || !self.list && !values.is_empty() {
@@ -77,11 +91,85 @@ impl Field {
         Ok(values)
     }
 
-    /// Records a value that is not kept as it was found; only the first one of each field.
-    fn note(&self, raw: &Found<'_>, reason: &'static str, is_cut: bool, extraction: &mut Extraction) {
+    /// Returns the values after the steps of `transform`.
+    fn transformed<'a>(
+        &'a self,
+        source: &'a Source,
+        context: &'a Context<'a>,
+        within: Within<'a>,
+        budget: &mut Budget,
+        extraction: &mut Extraction,
+    ) -> Result<Vec<Value>, Failure> {
+        let is_for_all = self.transform.is_for_all();
+        let (mut values, mut start, mut is_json) = (Vec::new(), Vec::new(), false);
+        let mut bytes_left = MAX_STARTS;
+        for raw in source.raws(context, within, splits(self.convert.kind))? {
+            context.goes_on()?;
+            is_json = matches!(raw, Found::Json(_));
+            start.extend(self.convert.start(&raw));
+            if is_for_all {
+                let bytes = start.last().map_or(0, |value| 1 + value.as_str().map_or(0, str::len));
+                match usize::checked_sub(bytes_left, bytes) {
+                    Some(left) => bytes_left = left,
+                    None => break,
+                }
+                continue;
+            }
+            self.run(&start, is_json, context, budget, extraction, &mut values);
+            start.clear();
+            if budget.is_full() || !self.list && !values.is_empty() {
+                break;
+            }
+        }
+        if is_for_all {
+            self.run(&start, is_json, context, budget, extraction, &mut values);
+        }
+        Ok(values)
+    }
+
+    /// Adds what the steps of `transform` make of these values.
+    fn run(
+        &self,
+        start: &[Value],
+        is_json: bool,
+        context: &Context<'_>,
+        budget: &mut Budget,
+        extraction: &mut Extraction,
+        values: &mut Vec<Value>,
+    ) {
+        let on = On { base: context.base, given_up: context.given_up, is_json };
+        let done = self.transform.run(start, &on);
+        let (mut refused, mut is_cut) = (done.refused, done.is_cut);
+        for value in &done.values {
+            match self.convert.transformed(value, is_json, context.base, budget) {
+                Ok(value) => values.push(value),
+                Err(reason) => refused = refused.or(reason),
+            }
+            is_cut |= budget.take_cut();
+            if budget.is_full() || !self.list && !values.is_empty() {
+                break;
+            }
+        }
+        let trace = || self.transform.trace(start, &on);
+        let found =
+            || start.iter().take(3).map(|value| Found::Json(Cow::Borrowed(value)).shown().into_owned());
+        if let Some(reason) = refused.or(is_cut.then_some(TOO_LONG)) {
+            self.note(&found().collect::<Vec<_>>().join(", "), reason, refused.is_none(), extraction, trace);
+        }
+    }
+
+    /// Records a value that is not kept as it was found, with the steps that it took; only the first one of each field.
+    fn note(
+        &self,
+        value: &str,
+        reason: &'static str,
+        is_cut: bool,
+        extraction: &mut Extraction,
+        steps: impl FnOnce() -> Vec<String>,
+    ) {
         if extraction.unfit.iter().all(|other| other.field != self.path) {
-            let value = printable(&raw.shown(), SHOWN);
-            extraction.unfit.push(Unfit { field: self.path.clone(), value, reason, is_cut });
+            let (field, value, steps) = (self.path.clone(), printable(value, SHOWN), steps());
+            extraction.unfit.push(Unfit { field, value, reason, steps, is_cut });
         }
     }
 
@@ -120,13 +208,19 @@ impl Each {
     ) -> Box<dyn Iterator<Item = Within<'a>> + 'a> {
         match self {
             Self::Tree(query) => {
-                let elements = context.element(within).into_iter().flat_map(|scope| query.elements(scope));
+                let elements =
+                    context.element(within).into_iter().flat_map(|scope| query.elements(scope, context));
                 Box::new(elements.map(Within::Element))
             }
             Self::Json(path) => {
                 let values = context.value(within).into_iter().flat_map(|value| path.find(value));
                 // For a path that leads to a list, the elements of the list are the matches.
                 Box::new(values.flat_map(|value| parts(value, true)).map(Within::Json))
+            }
+            Self::Script(number, path) => {
+                let values = context.scripts.get(*number).into_iter().flatten();
+                let found = values.flat_map(|value| Path::reached(path.as_ref(), value));
+                Box::new(found.flat_map(|value| parts(value, true)).map(Within::Json))
             }
         }
     }
@@ -142,13 +236,29 @@ impl Source {
     ) -> Result<FoundAll<'a>, Failure> {
         let element = context.element(within);
         Ok(match self {
-            Self::Tree(query) => Box::new(element.into_iter().flat_map(|scope| query.raws(scope))),
+            Self::Tree(query) => Box::new(element.into_iter().flat_map(|scope| query.raws(scope, context))),
             Self::Streamed(number) => {
                 Box::new(context.page.found[*number].iter().map(|text| Found::text(text)))
             }
             Self::Json(path) => {
                 let found = context.value(within).into_iter().flat_map(|value| path.find(value));
                 Box::new(found.flat_map(move |value| parts(value, splits)).map(borrowed))
+            }
+            Self::JmesPath(expression) => {
+                let found = context.value(within).map(|value| expression.find(value));
+                if let Some(Err(Unmet::TooMuch)) = found {
+                    return Err(Failure::new(Class::Parse, "a JMESPath expression makes too many values"));
+                }
+                let found = found.and_then(Result::ok).unwrap_or_default();
+                let parts = match found {
+                    Value::Array(parts) if splits => parts,
+                    one => vec![one],
+                };
+                Box::new(parts.into_iter().map(owned))
+            }
+            Self::Script(number, path) => {
+                let values = context.scripts.get(*number).into_iter().flatten();
+                Box::new(values.flat_map(move |value| reached(value, path.as_ref(), splits)).map(borrowed))
             }
             Self::Header(name) => Box::new(context.response.headers.all(name).map(Found::text)),
             Self::Meta(number) => {
@@ -169,7 +279,7 @@ impl Source {
                 Box::new(values.map(owned))
             }
             Self::Table(query) => {
-                let tables = element.into_iter().flat_map(|scope| query.elements(scope));
+                let tables = element.into_iter().flat_map(|scope| query.elements(scope, context));
                 Box::new(tables.flat_map(table::rows).map(owned))
             }
             Self::Carried(name) => {
@@ -188,15 +298,7 @@ fn reached<'a>(
     path: Option<&Path>,
     splits: bool,
 ) -> impl Iterator<Item = &'a Value> + use<'a> {
-    let found = path.map_or(vec![object], |path| path.find(object));
-    found.into_iter().flat_map(move |value| parts(value, splits))
-}
-
-fn parts(value: &Value, splits: bool) -> &[Value] {
-    match value {
-        Value::Array(parts) if splits => parts,
-        one => std::slice::from_ref(one),
-    }
+    Path::reached(path, object).into_iter().flat_map(move |value| parts(value, splits))
 }
 
 fn borrowed(value: &Value) -> Found<'_> {

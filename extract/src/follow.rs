@@ -4,12 +4,14 @@ use std::collections::HashSet;
 
 use regex::RegexSet;
 use scraper::{ElementRef, Html};
+use serde_json::Value;
 use trawl_common::web::field::is_token;
 use trawl_common::web::url::CanonicalUrl;
 
 use crate::context::{Context, Within};
 use crate::document::base::Base;
 use crate::document::found::Found;
+use crate::document::json::{Path, parts};
 use crate::document::stream::{self, is_nofollow};
 use crate::extraction::Link;
 use crate::limits::MAX_LINKS;
@@ -90,15 +92,15 @@ impl Follow {
         followed.for_each(|stream::Link { href, .. }| found.add(href, false));
     }
 
-    pub(crate) fn add_area(
+    pub(crate) fn add_area<'a>(
         &self,
-        area: &Query,
-        tree: &Html,
-        context: &Context<'_>,
+        area: &'a Query,
+        tree: &'a Html,
+        context: &'a Context<'a>,
         found: &mut FoundLinks<'_>,
     ) {
         let mut covered = None;
-        for area in area.elements(tree.root_element()) {
+        for area in area.elements(tree.root_element(), context) {
             if context.is_given_up() {
                 return;
             }
@@ -136,7 +138,7 @@ impl Next {
                 context.page.found.get(*number).into_iter().flatten().for_each(|link| take(link));
             }
             Self::Tree(query) => {
-                for raw in context.element(within).into_iter().flat_map(|scope| query.raws(scope)) {
+                for raw in context.element(within).into_iter().flat_map(|scope| query.raws(scope, context)) {
                     match raw {
                         Found::Text(link) if !context.is_given_up() => take(&link),
                         _ => return,
@@ -146,6 +148,11 @@ impl Next {
             Self::Json(path) => {
                 let values = context.value(within).into_iter().flat_map(|json| path.find(json));
                 values.filter_map(|value| value.as_str()).for_each(take);
+            }
+            Self::Script(number, path) => {
+                let values = context.scripts.get(*number).into_iter().flatten();
+                let found = values.flat_map(|value| Path::reached(path.as_ref(), value));
+                found.flat_map(|value| parts(value, true)).filter_map(Value::as_str).for_each(take);
             }
         }
     }

@@ -17,9 +17,13 @@ const MAX_FIELDS: usize = 1_000;
 impl Form {
     /// Returns the link that sends the form of a page, filled in with these carried values. The error says why it
     /// cannot be sent.
-    pub(crate) fn sent(&self, context: &Context<'_>, values: &Map<String, Value>) -> Result<Link, String> {
+    pub(crate) fn sent<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        values: &Map<String, Value>,
+    ) -> Result<Link, String> {
         let tree = context.tree.map(Html::root_element);
-        let found = tree.and_then(|root| self.query.elements(root).next());
+        let found = tree.and_then(|root| self.query.elements(root, context).next());
         let form = found.ok_or_else(|| format!("the page has no `{}`", self.selector))?;
         if form.value().name() != "form" {
             return Err(format!(

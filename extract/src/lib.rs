@@ -16,6 +16,7 @@ mod field;
 mod follow;
 mod form;
 mod items;
+mod jmespath;
 mod limits;
 mod list;
 mod pages;
@@ -28,6 +29,7 @@ mod tests;
 mod text;
 mod tried;
 mod values;
+mod xpath;
 
 pub use self::examined::{Examined, Robots};
 pub use self::extraction::{Extracted, Extraction, Link, ListEnd, ListState, Missing, Unfit, Unmet};

@@ -129,7 +129,11 @@ impl LinkRule {
 
     /// Returns the link that the rule makes itself of these values: a form, or a request with a URL. The error says why
     /// there is none.
-    fn made(&self, context: &Context<'_>, values: &Map<String, Value>) -> Option<Result<Link, String>> {
+    fn made<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        values: &Map<String, Value>,
+    ) -> Option<Result<Link, String>> {
         if let Some(form) = &self.form {
             return Some(form.sent(context, values).map_err(|why| format!("`form`: {why}")));
         }

@@ -181,11 +181,11 @@ fn follows(follow: &Follow) -> String {
     let mut parts = Vec::new();
     if follow.links {
         parts.push(match follow.area.as_ref() {
-            Some(area) => format!("links in `{}`", area.value),
+            Some(area) => format!("links in `{area}`"),
             None => "links".to_owned(),
         });
     }
-    parts.extend(follow.next.iter().map(|next| format!("`{}`", next.value)));
+    parts.extend(follow.next.iter().map(|next| format!("`{next}`")));
     let mut what = parts.join(", ");
     for (patterns, word) in [(&follow.include, "with"), (&follow.exclude, "without")] {
         if !patterns.is_empty() {
@@ -198,7 +198,7 @@ fn follows(follow: &Follow) -> String {
 fn items(rule: &ItemRule) -> String {
     let name = rule.name.as_deref().map(|name| format!("{name}, ")).unwrap_or_default();
     let each = match &rule.each {
-        Some(each) => format!("one for each `{}`", each.value),
+        Some(each) => format!("one for each `{each}`"),
         None => "one a page".to_owned(),
     };
     format!("{name}{each}: {}", fields(&rule.fields))

@@ -24,7 +24,7 @@ pub(crate) fn list(Paginate { page, by, most, .. }: &Paginate) -> String {
         Parameter::Json(pointer) => format!("`{pointer}` of the body"),
     };
     let by = match by {
-        PaginateBy::Next(next) => format!("`{}`", next.value),
+        PaginateBy::Next(next) => format!("`{next}`"),
         PaginateBy::Link(relation) => format!("the header Link, `{relation}`"),
         PaginateBy::Count { to, first, step } => {
             format!("{}, {step} more than the last from {first} on", parameter(to))
@@ -46,22 +46,22 @@ fn when(PageMatch { url, content_type, selector, from }: &PageMatch) -> String {
         let from: Vec<&str> = from.iter().map(|from| from.value.as_str()).collect();
         parts.push(format!("from {}", from.join(" or ")));
     }
-    parts.extend(selector.as_ref().map(|selector| format!("with `{}`", selector.value)));
+    parts.extend(selector.as_ref().map(|selector| format!("with `{selector}`")));
     if parts.is_empty() { "any other page".to_owned() } else { parts.join(", ") }
 }
 
 fn follow(rule: &PageFollow) -> String {
     if let Some(form) = &rule.form {
-        return format!("the form `{}`", form.form.value);
+        return format!("the form `{}`", form.form);
     }
     let makes = rule.request.as_ref().filter(|request| request.has("url"));
     let mut parts = vec![match (&rule.each, &rule.area, rule.link.is_empty()) {
         _ if makes.is_some() => makes.map(|request| format!("`{}`", request.url())).unwrap_or_default(),
-        (_, _, false) => either(&rule.link),
-        (_, Some(area), _) => format!("links in `{}`", area.value),
+        (_, _, false) => rule.link.iter().map(|link| format!("`{link}`")).collect::<Vec<_>>().join(" or "),
+        (_, Some(area), _) => format!("links in `{area}`"),
         _ => "links".to_owned(),
     }];
-    parts.extend(rule.each.as_ref().map(|each| format!("in each `{}`", each.value)));
+    parts.extend(rule.each.as_ref().map(|each| format!("in each `{each}`")));
     for (patterns, word) in [(&rule.include, "with"), (&rule.exclude, "without")] {
         if !patterns.is_empty() {
             parts.push(format!("{word} {}", either(patterns)));

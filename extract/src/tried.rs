@@ -134,7 +134,7 @@ impl JudgedKind {
             Some(Unmet::ContentType) => Some(format!("its type is not {}", content_type.join(" or "))),
             Some(Unmet::From) => Some(format!("no page or rule of {} led to it", from.join(" or "))),
             Some(Unmet::Selector) => {
-                let selector = selector.as_ref().map(|selector| selector.value.as_str());
+                let selector = selector.as_ref().map(ToString::to_string);
                 Some(format!("`{}` finds nothing", selector.unwrap_or_default()))
             }
         };

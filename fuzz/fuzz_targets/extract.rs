@@ -53,17 +53,19 @@ fn every_kind() -> Spider {
         css("a.next::attr(href)"),
         css("script::text"),
         FieldSource::Json(sited("$..x")),
+        FieldSource::XPath(sited("//p[position() mod 2 = 1]/@* | //text()[contains(., 'x')]")),
+        FieldSource::Script(sited("x"), Some(sited("$..a"))),
         FieldSource::Header(sited("content-type")),
         FieldSource::Meta(sited("og:title")),
         FieldSource::JsonLd(sited("Product"), None),
         FieldSource::JsonLd(sited("Product"), Some(sited("/offers"))),
         FieldSource::Microdata(sited("Product"), None),
-        FieldSource::Table(sited("table")),
+        FieldSource::Table(sited("table").into()),
         FieldSource::Page(PageField::Links),
         FieldSource::Page(PageField::Text),
-        FieldSource::Each(sited("div"), inner()),
+        FieldSource::Each(sited("div").into(), inner()),
         FieldSource::Each(
-            sited("$.list"),
+            sited("$.list").into(),
             vec![("x".to_owned(), Field::new(FieldSource::Json(sited("/x"))))],
         ),
     ];
@@ -88,12 +90,12 @@ fn every_kind() -> Spider {
     }
     let rule = |name: &str, each: Option<&str>, fields| ItemRule {
         name: Some(name.to_owned()),
-        each: each.map(sited),
+        each: each.map(|each| sited(each).into()),
         fields,
         page: None,
     };
     let follow =
-        Follow { next: vec![sited("a::attr(rel)"), sited("$..next")], canonical: true, ..Follow::default() };
+        Follow { next: vec![sited("a::attr(rel)").into(), sited("$..next").into()], canonical: true, ..Follow::default() };
     Spider {
         items: vec![rule("page", None, fields), rule("each", Some("li"), inner())],
         follow: Some(follow),

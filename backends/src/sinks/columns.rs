@@ -165,8 +165,13 @@ pub(super) fn shape(field: &Field) -> (Shape, bool) {
         FieldSource::Page(PageField::Links) => (Shape::Text, true),
         FieldSource::JsonLd(_, None)
         | FieldSource::Microdata(_, None)
+        | FieldSource::Script(_, None)
         | FieldSource::Table(_)
-        | FieldSource::Each(..) => (Shape::Json, false),
+        | FieldSource::Each(..)
+            if field.transform.is_empty() =>
+        {
+            (Shape::Json, false)
+        }
         _ => match field.kind {
             Kind::Text | Kind::Date | Kind::Url | Kind::Html => (Shape::Text, field.list),
             Kind::Number => (Shape::Number, field.list),

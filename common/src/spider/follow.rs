@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU64;
 
+use super::Selector;
 use crate::mistake::Sited;
 
 /// `[follow]`
@@ -12,13 +13,12 @@ pub struct Follow {
     /// Regular expressions: a URL that matches one of them is not followed.
     pub exclude: Vec<Sited<String>>,
     /// A selector: only links inside the elements that it matches are followed.
-    pub area: Option<Sited<String>>,
+    pub area: Option<Selector>,
     /// Whether all links of a page are followed; if not, only those of `next`.
     pub links: bool,
-    /// URLs to follow in addition: those that CSS selectors find in a page, or that JSON Pointers and JSONPaths
-    /// find in JSON. The pages that they lead to have the depth of this page, so `depth` does not cut off a
+    /// URLs to follow in addition, found in a page or in JSON. The pages that they lead to have the depth of this page, so `depth` does not cut off a
     /// paginated list.
-    pub next: Vec<Sited<String>>,
+    pub next: Vec<Selector>,
     /// Maximum number of links from the start.
     pub depth: u16,
     /// Maximum number of URLs of one host in a crawl.

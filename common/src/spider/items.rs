@@ -3,6 +3,7 @@
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
+use super::{Selector, Transform};
 use crate::mistake::Sited;
 use crate::settings;
 
@@ -11,9 +12,9 @@ use crate::settings;
 pub struct ItemRule {
     /// The name that distinguishes these items from the spider's others.
     pub name: Option<String>,
-    /// A selector: one item for each match, whose fields are looked for inside it. For JSON a JSON Pointer or JSONPath.
+    /// One item for each match, whose fields are looked for inside it.
     /// Without it, one item per page.
-    pub each: Option<Sited<String>>,
+    pub each: Option<Selector>,
     /// The fields by name, in order.
     pub fields: Vec<(String, Field)>,
     /// The number of the kind of page that has them; `None` for every page.
@@ -60,6 +61,8 @@ pub struct Field {
     pub falsehood: Vec<String>,
     /// How white space in its texts is handled; by default it is kept in JSON, and collapsed elsewhere.
     pub whitespace: Option<Whitespace>,
+    /// The steps that change its values before they become of its type, in order.
+    pub transform: Vec<Transform>,
     /// The value if there is none, or none of the right type.
     pub default: Option<Value>,
     /// How a page without the field is handled.
@@ -84,6 +87,7 @@ impl Field {
             truth: Vec::new(),
             falsehood: Vec::new(),
             whitespace: None,
+            transform: Vec::new(),
             default: None,
             required: Required::No,
         }
@@ -122,9 +126,16 @@ pub enum FieldSource {
     /// `css`: a CSS selector in the notation of Scrapy: `h1::text` (the texts directly in it), `h1 ::text` (and all
     /// below), `a::attr(href)`, and without either the element: all its visible text.
     Css(Sited<String>),
+    /// `xpath`: what an XPath 1.0 expression finds: elements, attributes and texts, or one text, number or truth value.
+    XPath(Sited<String>),
+    /// `script`: the values in scripts of this name, and with `path` the values in each that it leads to.
+    Script(Sited<String>, Option<Sited<String>>),
     /// `json`: a JSON Pointer (RFC 6901) or a JSONPath (RFC 9535), into a JSON response. A list that it finds is as
     /// many values, unless the kind is JSON.
     Json(Sited<String>),
+    /// `jmespath`: the value that a JMESPath expression finds or makes of a JSON response. A list is as many values, unless
+    /// the kind is JSON.
+    JmesPath(Sited<String>),
     /// `header`: a header field of the response.
     Header(Sited<String>),
     /// `meta`: the content of `<meta>` by its `name` or `property`, as `og:title`.
@@ -136,17 +147,18 @@ pub enum FieldSource {
     /// in another one, and the values that `path` finds in each; they have the shape of JSON-LD.
     Microdata(Sited<String>, Option<Sited<String>>),
     /// `table`: the rows of the tables that a selector matches, each an object by the table's headings.
-    Table(Sited<String>),
+    Table(Selector),
     /// `page`: a property of the page itself.
     Page(PageField),
     /// `carried`: a value that the pages that led here passed on.
     Carried(String),
     /// `each` and `fields`: an object for each match of a selector, with fields looked for inside it.
-    Each(Sited<String>, Vec<(String, Field)>),
+    Each(Selector, Vec<(String, Field)>),
 }
 
 /// `type`: the type of a value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Kind {
     /// Text with normalised white space. Values of JSON are kept as they are.
     #[default]
@@ -170,6 +182,25 @@ pub enum Kind {
     Html,
     /// Text that is JSON.
     Json,
+}
+
+impl Kind {
+    /// All types.
+    pub const ALL: [Self; 8] = [
+        Self::Text,
+        Self::Number,
+        Self::Integer,
+        Self::Boolean,
+        Self::Date,
+        Self::Url,
+        Self::Html,
+        Self::Json,
+    ];
+
+    /// The name in spider files.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// A property of a page.

@@ -10,6 +10,7 @@ pub mod file;
 mod file_hash;
 pub mod folder;
 mod follow;
+mod formats;
 mod handler;
 mod home;
 pub mod item;
@@ -25,9 +26,11 @@ mod politeness;
 mod request;
 mod scope;
 mod secret;
+mod selector;
 mod start;
 mod tasks;
 mod text;
+mod transform;
 mod version;
 
 use std::num::NonZeroU64;
@@ -37,6 +40,7 @@ pub use carried::{Carried, ListPlace, MAX_CARRIED_BYTES};
 pub use expect::Expect;
 pub use file_hash::{FileHash, InvalidFileHash};
 pub use follow::Follow;
+pub use formats::{Csv, Formats, Xml};
 pub use handler::{Handler, Mode, ProxyUse};
 pub use home::Home;
 pub use item_counts::ItemCounts;
@@ -49,9 +53,11 @@ pub use politeness::PolitenessOverrides;
 pub use request::Request;
 pub use scope::{LinkVerdict, Scope};
 pub use secret::Secret;
+pub use selector::Selector;
 pub use start::{CsvRequests, Start};
 pub use tasks::{NotSubmitted, crawl_for};
 pub use text::SpiderText;
+pub use transform::{Conversion, Transform};
 pub use version::{InvalidFiles, InvalidVersion, SpiderFiles, Version};
 
 use crate::frontier::route::Rule;
@@ -97,6 +103,8 @@ pub struct Spider {
     pub pages: Vec<PageKind>,
     /// The ways to the further pages of lists.
     pub paginate: Vec<Paginate>,
+    /// The formats of responses that it reads beside HTML and JSON.
+    pub formats: Formats,
     /// The items to extract.
     pub items: Vec<ItemRule>,
     /// The program that does its tasks, or reads its pages.
@@ -128,6 +136,7 @@ impl Spider {
             ban: Ban::default(),
             pages: Vec::new(),
             paginate: Vec::new(),
+            formats: Formats::default(),
             items: vec![ItemRule::of_every_page(items)],
             handler: None,
             sinks: None,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Field;
+use super::{Field, Selector};
 use crate::mistake::Sited;
 use crate::request::RequestTemplate;
 
@@ -28,7 +28,7 @@ pub struct PageMatch {
     /// Media types, one of which its response must have: `text/html`, or `application/*`.
     pub content_type: Vec<String>,
     /// A selector that must match an element, or a path that must lead to a value in JSON.
-    pub selector: Option<Sited<String>>,
+    pub selector: Option<Selector>,
     /// The names of kinds or follow rules, one of which must have led to the page.
     pub from: Vec<Sited<String>>,
 }
@@ -46,11 +46,11 @@ pub struct PageFollow {
     /// A name for `from` of other kinds.
     pub name: Option<Sited<String>>,
     /// A selector of elements, or a path to values of JSON, each with links and values of its own.
-    pub each: Option<Sited<String>>,
+    pub each: Option<Selector>,
     /// Selectors or paths of URLs; if empty, all links.
-    pub link: Vec<Sited<String>>,
+    pub link: Vec<Selector>,
     /// A selector: only links inside the elements that it matches are followed.
-    pub area: Option<Sited<String>>,
+    pub area: Option<Selector>,
     /// Regular expressions: a URL is followed if it matches one of them; any URL if there are none.
     pub include: Vec<Sited<String>>,
     /// Regular expressions: a URL that matches one of them is not followed.
@@ -67,7 +67,7 @@ pub struct PageFollow {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageForm {
     /// A selector of the form.
-    pub form: Sited<String>,
+    pub form: Selector,
     /// An object: the values of controls by name, with placeholders for carried values; null leaves a control out.
     pub fill: Value,
 }

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use super::Field;
+use super::{Field, Selector};
 use crate::mistake::Sited;
 
 /// The further pages of lists. Each page leads to the next one, until the list ends.
@@ -14,7 +14,7 @@ pub struct Paginate {
     pub by: PaginateBy,
     /// A selector or path of the entries of a page: a page without one is empty. Without it, a page without items and
     /// links is.
-    pub entries: Option<Sited<String>>,
+    pub entries: Option<Selector>,
     /// Maximum number of pages of one list.
     pub most: NonZeroU32,
 }
@@ -23,7 +23,7 @@ pub struct Paginate {
 #[derive(Clone, Debug, PartialEq)]
 pub enum PaginateBy {
     /// `next`: the URL that a selector finds in the page, or a path in JSON.
-    Next(Sited<String>),
+    Next(Selector),
     /// `next = { header = "next" }`: the target of the header field `Link` with this relation (RFC 8288).
     Link(String),
     /// `number` and `offset`: this parameter, which is `first` on a page without it, plus `step`.

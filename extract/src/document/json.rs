@@ -1,6 +1,6 @@
 //! JSON responses, and paths into JSON.
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 use serde_json_path::JsonPath;
 
 use crate::document::json_repair::repair;
@@ -92,12 +92,36 @@ impl Path {
         text.starts_with(['/', '$'])
     }
 
+    /// Returns the values that a path leads to; without one, the value itself.
+    pub(crate) fn reached<'a>(path: Option<&Self>, value: &'a Value) -> Vec<&'a Value> {
+        path.map_or_else(|| vec![value], |path| path.find(value))
+    }
+
     /// Returns the values that the path leads to.
     pub(crate) fn find<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         match self {
             Self::Pointer(pointer) => value.pointer(pointer).into_iter().collect(),
             Self::Query(path) => path.query(value).all(),
         }
+    }
+}
+
+/// Returns a number as JSON, a whole one without a decimal point; `None` if it is none.
+pub(crate) fn number(number: f64) -> Option<Value> {
+    let is_whole = number.fract() == 0.0 && number.abs() < MAX_WHOLE;
+    #[expect(clippy::cast_possible_truncation, reason = "it is whole and small enough")]
+    let whole = is_whole.then_some(number as i64).map(Value::from);
+    whole.or_else(|| Number::from_f64(number).map(Value::Number))
+}
+
+/// The first whole number whose neighbour is no number of 64 bits.
+const MAX_WHOLE: f64 = 9_007_199_254_740_992.0;
+
+/// Returns the elements of a list one by one if it `splits`, another value alone.
+pub(crate) fn parts(value: &Value, splits: bool) -> &[Value] {
+    match value {
+        Value::Array(parts) if splits => parts,
+        one => std::slice::from_ref(one),
     }
 }
 

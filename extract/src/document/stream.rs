@@ -9,6 +9,8 @@ use lol_html::html_content::{Element, TextChunk, TextType};
 use lol_html::{ElementContentHandlers, HtmlRewriter, MemorySettings, Selector, Settings};
 use trawl_common::frontier::outcome::{Class, Failure};
 
+use crate::document::script::Script;
+
 /// Maximum memory of the pass for one page in bytes, most of it for open elements.
 const MAX_MEMORY: usize = 64 << 20;
 
@@ -33,6 +35,8 @@ pub(crate) struct Page {
     pub(crate) links: Vec<Link>,
     /// The texts of JSON-LD scripts, if requested.
     pub(crate) json_ld: Vec<String>,
+    /// The scripts in which one of the names in [`Wanted::scripts`] stands.
+    pub(crate) scripts: Vec<Script>,
     /// The matches of each query, in page order.
     pub(crate) found: Vec<Vec<String>>,
 }
@@ -98,6 +102,8 @@ pub(crate) struct Wanted {
     pub(crate) metas: Vec<String>,
     /// The types of objects in JSON-LD.
     pub(crate) json_ld: Vec<String>,
+    /// The names of scripts, and of variables in them.
+    pub(crate) scripts: Vec<String>,
     pub(crate) queries: Vec<Streamed>,
 }
 
@@ -119,7 +125,7 @@ pub(crate) struct Reader {
     meta: Selector,
     canonical: Selector,
     link: Selector,
-    json_ld: Selector,
+    script: Selector,
     pub(crate) wanted: Wanted,
 }
 
@@ -133,7 +139,7 @@ impl Reader {
             meta: selector("meta"),
             canonical: selector("link"),
             link: selector("a, area"),
-            json_ld: selector("script"),
+            script: selector("script"),
             wanted,
         }
     }
@@ -143,7 +149,7 @@ impl Reader {
         let wanted = &self.wanted;
         let mut page = Page { found: vec![Vec::new(); wanted.queries.len()], ..Page::default() };
         let mut has_title = false;
-        let is_json_ld = Cell::new(false);
+        let (is_json_ld, script_id) = (Cell::new(false), Cell::new(None));
         let title = |chunk: &mut TextChunk<'_>| {
             // The title of an SVG drawing has another text type.
             if !has_title && chunk.text_type() == TextType::RCData {
@@ -176,13 +182,22 @@ impl Reader {
         if !wanted.json_ld.is_empty() {
             // Frameworks write `+` as a character reference, which selectors do not decode.
             let kind = |script: &Element<'_, '_>| is_json_ld.set(is(script, "type", "application/ld+json"));
-            handlers.push((&self.json_ld, each(kind)));
-            handlers.push((&self.json_ld, texts(&mut page.json_ld, || is_json_ld.get())));
+            handlers.push((&self.script, each(kind)));
+            handlers.push((&self.script, texts(|text| page.json_ld.push(text), || is_json_ld.get())));
+        }
+        if !wanted.scripts.is_empty() {
+            let named = |script: &Element<'_, '_>| script_id.set(attribute(script, "id"));
+            let keep = |text| {
+                let script = Script { id: script_id.take(), text };
+                page.scripts.extend(Some(script).filter(|script| script.is_wanted(&wanted.scripts)));
+            };
+            handlers.push((&self.script, each(named)));
+            handlers.push((&self.script, texts(keep, || true)));
         }
         for (streamed, found) in wanted.queries.iter().zip(&mut page.found) {
             let handler = match &streamed.attribute {
                 Some(name) => each(|element| found.extend(attribute(element, name))),
-                None => texts(found, || true),
+                None => texts(|text| found.push(text), || true),
             };
             handlers.push((&streamed.selector, handler));
         }
@@ -221,8 +236,11 @@ fn first<'h>(field: &'h mut Option<String>, name: &'h str) -> ElementContentHand
     each(move |element| keep(field, attribute(element, name)))
 }
 
-/// Adds the text of each element whose text contains no tags, while `is_wanted`.
-fn texts<'h>(found: &'h mut Vec<String>, is_wanted: impl Fn() -> bool + 'h) -> ElementContentHandlers<'h> {
+/// Calls `take` with the text of each element whose text contains no tags, while `is_wanted`.
+fn texts<'h>(
+    mut take: impl FnMut(String) + 'h,
+    is_wanted: impl Fn() -> bool + 'h,
+) -> ElementContentHandlers<'h> {
     let mut text = String::new();
     ElementContentHandlers::default().text(move |chunk: &mut TextChunk<'_>| {
         if is_wanted() {
@@ -231,7 +249,7 @@ fn texts<'h>(found: &'h mut Vec<String>, is_wanted: impl Fn() -> bool + 'h) -> E
                 let whole = std::mem::take(&mut text);
                 // In SVG a script is ordinary text.
                 let is_encoded = matches!(chunk.text_type(), TextType::RCData | TextType::Data);
-                found.push(if is_encoded { htmlize::unescape(whole).into_owned() } else { whole });
+                take(if is_encoded { htmlize::unescape(whole).into_owned() } else { whole });
             }
         }
         Ok(())

@@ -26,12 +26,12 @@ use trawl_common::frontier::outcome::{Class, Failure};
 /// nesting to the same depth.
 const MAX_OPEN: usize = 512;
 /// Maximum number of attributes of a tag.
-const MAX_ATTRIBUTES: usize = 256;
+pub(super) const MAX_ATTRIBUTES: usize = 256;
 /// Maximum number of nodes of a tree (elements, texts and comments), which take some 100 MB.
-const MAX_NODES: usize = 500_000;
+pub(super) const MAX_NODES: usize = 500_000;
 /// Maximum number of distinct long names of elements and attributes. The builder interns names in a table of fixed
 /// size, and an attacker who knows its hash function can make them all collide.
-const MAX_NAMES: usize = 4096;
+pub(super) const MAX_NAMES: usize = 4096;
 /// Names of up to this many bytes are not put into that table, nor are the names of HTML.
 const SHORT_NAME: usize = 7;
 
@@ -68,7 +68,8 @@ impl ForwardingEmitter for Tokens<'_> {
     }
 
     fn emit_current_tag(&mut self) -> Option<State> {
-        self.0.emit_current_tag();
+        // The state is the tree builder's to say.
+        let _ = self.0.emit_current_tag();
         self.0.callback_mut().next_state.take()
     }
 

@@ -14,9 +14,11 @@ use trawl_common::request::RequestTemplate;
 use trawl_common::spider::{Kind, PageField, Required};
 
 use crate::document::json::Path;
+use crate::jmespath::JmesPath;
 use crate::plan::paginate::Paginate;
 use crate::plan::query::Query;
 use crate::values::convert::Convert;
+use crate::values::transform::Transform;
 
 /// The compiled fields and links that a spider extracts from each page.
 #[derive(Debug, Default)]
@@ -50,6 +52,8 @@ pub(crate) struct Rule {
 pub(crate) enum Each {
     Tree(Query),
     Json(Path),
+    /// The index of a name of scripts, and the path in each of their values.
+    Script(usize, Option<Path>),
 }
 
 /// One field of an item.
@@ -60,6 +64,7 @@ pub(crate) struct Field {
     pub(crate) path: String,
     pub(crate) source: Source,
     pub(crate) list: bool,
+    pub(crate) transform: Transform,
     pub(crate) convert: Convert,
     pub(crate) default: Option<Value>,
     pub(crate) required: Required,
@@ -72,6 +77,9 @@ pub(crate) enum Source {
     /// Index of a query of the streaming pass.
     Streamed(usize),
     Json(Path),
+    JmesPath(JmesPath),
+    /// The index of a name of scripts.
+    Script(usize, Option<Path>),
     Header(String),
     /// Index of a `<meta>` name that the streaming pass looks for.
     Meta(usize),
@@ -96,7 +104,7 @@ impl Source {
     pub(crate) fn format(&self) -> Option<Format> {
         match self {
             Self::Header(_) | Self::Carried(_) | Self::Page(PageField::Url) => None,
-            Self::Json(_) | Self::Each(Each::Json(_), _) => Some(Format::Json),
+            Self::Json(_) | Self::JmesPath(_) | Self::Each(Each::Json(_), _) => Some(Format::Json),
             _ => Some(Format::Html),
         }
     }
@@ -107,7 +115,7 @@ impl Rule {
     /// particular format.
     pub(crate) fn is_for(&self, format: Format) -> bool {
         match &self.each {
-            Some(Each::Tree(_)) => format == Format::Html,
+            Some(Each::Tree(_) | Each::Script(..)) => format == Format::Html,
             Some(Each::Json(_)) => format == Format::Json,
             None => {
                 let mut formats = self.fields.iter().filter_map(|field| field.source.format()).peekable();
@@ -143,6 +151,8 @@ pub(crate) enum Next {
     /// Index of a query of the streaming pass.
     Streamed(usize),
     Json(Path),
+    /// The index of a name of scripts.
+    Script(usize, Option<Path>),
 }
 
 /// A kind of page.

@@ -39,20 +39,16 @@ impl Planner {
 
     fn link_rule(&mut self, what: &dyn Fn(&str) -> String, rule: &spider::PageFollow) -> LinkRule {
         let each = rule.each.as_ref().and_then(|each| self.each(&what("follow.each"), each, Inside::Nothing));
-        let inside = match &each {
-            None => Inside::Nothing,
-            Some(Each::Tree(_)) => Inside::Element,
-            Some(Each::Json(_)) => Inside::Json,
-        };
+        let inside = each.as_ref().map_or(Inside::Nothing, Inside::each);
         let makes = rule.form.is_some() || rule.request.as_ref().is_some_and(|request| request.has("url"));
-        if let (Some(Each::Json(_)), Some(written), true) =
+        if let (Some(Each::Json(_) | Each::Script(..)), Some(written), true) =
             (&each, &rule.each, rule.link.is_empty() && !makes)
         {
             let complaint = format_args!(
                 "{}: values of JSON have no links of their own: name the URLs in them by `link`",
                 what("follow.each")
             );
-            self.mistakes.push(Mistake::at(written, complaint));
+            self.mistakes.push(Mistake::at(written.text(), complaint));
         }
         self.wanted.links |= !makes && each.is_none() && rule.link.is_empty() && rule.area.is_none();
         let key = what("follow.link");
@@ -74,7 +70,7 @@ impl Planner {
 
     fn form(&mut self, what: &str, form: &spider::PageForm) -> Option<Form> {
         let query = self.elements(what, &form.form, Inside::Nothing)?;
-        Some(Form { selector: form.form.value.clone(), query, fill: form.fill.clone() })
+        Some(Form { selector: form.form.to_string(), query, fill: form.fill.clone() })
     }
 
     fn patterns(&mut self, what: &str, patterns: &[Sited<String>]) -> RegexSet {

@@ -3,18 +3,20 @@
 use regex::Regex;
 use trawl_common::mistake::{Mistake, Sited};
 use trawl_common::spider::pattern::reason;
-use trawl_common::spider::{self, FieldSource, Kind, PageField, Spider, Whitespace};
+use trawl_common::spider::{self, Conversion, FieldSource, Kind, PageField, Selector, Spider, Whitespace};
 
 use crate::document::json::Path;
 use crate::document::stream::Wanted;
-use crate::plan::query::Query;
+use crate::jmespath::JmesPath;
+use crate::plan::query::{CssQuery, Query};
 use crate::plan::selector_syntax::{self, Part, Take};
 use crate::plan::streamable;
-use crate::plan::{Each, Field, Plan, Rule, Source};
-use crate::plan::{Follow, Next};
+use crate::plan::{Each, Field, Follow, Next, Plan, Rule, Source, splits};
 use crate::values::convert::Convert;
 use crate::values::date::{self, Written};
+use crate::values::transform::{Does, Step, Transform};
 use crate::values::truth::Truth;
+use crate::xpath::{MAX_PATTERNS, XPath};
 
 /// The place of fields, which determines their possible sources.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,6 +24,19 @@ pub(super) enum Inside {
     Nothing,
     Element,
     Json,
+    /// A value in a script of a page.
+    Script,
+}
+
+impl Inside {
+    /// Returns the place of fields inside `each`.
+    pub(super) fn each(each: &Each) -> Self {
+        match each {
+            Each::Tree(_) => Self::Element,
+            Each::Json(_) => Self::Json,
+            Each::Script(..) => Self::Script,
+        }
+    }
 }
 
 /// Creates the plan of a spider, and collects its mistakes.
@@ -30,13 +45,20 @@ pub(crate) struct Planner {
     pub(crate) wanted: Wanted,
     pub(crate) mistakes: Vec<Mistake>,
     streams: bool,
+    /// The number of patterns that XPath expressions may still have.
+    patterns_left: usize,
 }
 
 impl Planner {
     /// Creates the plan of a spider. Without `streams`, every selector needs the tree.
     pub(crate) fn new(spider: &Spider, streams: bool) -> Self {
-        let mut planner =
-            Self { plan: Plan::default(), wanted: Wanted::default(), mistakes: Vec::new(), streams };
+        let mut planner = Self {
+            plan: Plan::default(),
+            wanted: Wanted::default(),
+            mistakes: Vec::new(),
+            streams,
+            patterns_left: MAX_PATTERNS,
+        };
         planner.plan.follow = spider.follow.as_ref().map(|follow| planner.follow(follow));
         planner.pages(spider);
         planner.paginates(spider);
@@ -49,8 +71,7 @@ impl Planner {
         let each = rule.each.as_ref().and_then(|each| self.each(&what, each, Inside::Nothing));
         let inside = match (&rule.each, &each) {
             (None, _) => Inside::Nothing,
-            (Some(_), Some(Each::Json(_))) => Inside::Json,
-            (Some(_), _) => Inside::Element,
+            (Some(_), each) => each.as_ref().map_or(Inside::Element, Inside::each),
         };
         Rule { name: rule.name.clone(), each, fields: self.fields("", &rule.fields, inside), page: rule.page }
     }
@@ -71,30 +92,69 @@ impl Planner {
         let what = format!("fields.{path}");
         let source = self.source(&what, &path, field, inside);
         let regex = self.regex(&what, field.regex.as_ref());
-        if let Some(format) = &field.format
-            && let Err(reason) = date::check(&format.value)
-        {
-            let complaint = format_args!("{what}: `{}` is not how a date is written: {reason}", format.value);
-            self.mistakes.push(Mistake::at(format, complaint));
-        }
-        let format = field.format.as_ref().map(|format| format.value.clone());
-        let convert = Convert {
+        let conversion = Conversion {
             kind: kind(field),
-            regex,
-            date: Written { format, zone: field.timezone.clone() },
+            format: field.format.clone(),
+            timezone: field.timezone.clone(),
             decimal: field.decimal,
-            truth: Truth::new(&field.truth, &field.falsehood),
-            whitespace: field.whitespace,
+            truth: field.truth.clone(),
+            falsehood: field.falsehood.clone(),
         };
+        let convert = self.convert(&what, &conversion);
+        let convert = Convert { regex, whitespace: field.whitespace, ..convert };
+        let steps = field.transform.iter().filter_map(|step| self.step(&what, step, convert.kind)).collect();
         Some(Field {
             name: name.to_owned(),
             path,
             source: source?,
             list: field.list || field.from == FieldSource::Page(PageField::Links),
+            transform: Transform(steps),
             convert,
             default: field.default.clone(),
             required: field.required,
         })
+    }
+
+    /// Plans how texts become values of a type.
+    fn convert(&mut self, what: &str, conversion: &Conversion) -> Convert {
+        if let Some(format) = &conversion.format
+            && let Err(reason) = date::check(&format.value)
+        {
+            let complaint = format_args!("{what}: `{}` is not how a date is written: {reason}", format.value);
+            self.mistakes.push(Mistake::at(format, complaint));
+        }
+        let format = conversion.format.as_ref().map(|format| format.value.clone());
+        Convert {
+            kind: conversion.kind,
+            date: Written { format, zone: conversion.timezone.clone() },
+            decimal: conversion.decimal,
+            truth: Truth::new(&conversion.truth, &conversion.falsehood),
+            ..Convert::default()
+        }
+    }
+
+    /// Plans a step of a field of this type.
+    fn step(&mut self, what: &str, step: &spider::Transform, kind: Kind) -> Option<Step> {
+        let does = match step {
+            spider::Transform::Strip(chars) => Does::Strip(chars.as_ref().map(|text| text.chars().collect())),
+            spider::Transform::Lower => Does::Lower,
+            spider::Transform::Upper => Does::Upper,
+            spider::Transform::Replace(pattern, with) => {
+                Does::Replace(self.regex(what, Some(pattern))?, with.clone())
+            }
+            spider::Transform::Regex(pattern) => Does::Regex(self.regex(what, Some(pattern))?),
+            spider::Transform::Matches(pattern) => Does::Matches(self.regex(what, Some(pattern))?),
+            spider::Transform::Split(separator) => Does::Split(separator.clone()),
+            spider::Transform::Join(separator) => Does::Join(separator.clone()),
+            spider::Transform::Slice(from, to) => Does::Slice(*from, *to),
+            spider::Transform::Chars(from, to) => Does::Chars(*from, *to),
+            spider::Transform::Template(text) => Does::Template(text.clone()),
+            spider::Transform::Default(text) => Does::Default(text.clone()),
+            spider::Transform::Path(path) => Does::Path(self.path(what, path)?, splits(kind)),
+            spider::Transform::JmesPath(text) => Does::JmesPath(self.jmespath(what, text)?, splits(kind)),
+            spider::Transform::Read(conversion) => Does::Read(Box::new(self.convert(what, conversion))),
+        };
+        Some(Step { name: step.name(), does })
     }
 
     fn regex(&mut self, what: &str, pattern: Option<&Sited<String>>) -> Option<Regex> {
@@ -125,12 +185,18 @@ impl Planner {
                     None => Source::Tree(self.query(what, selector, &parts, inside)?),
                 }
             }
+            FieldSource::XPath(xpath) => Source::Tree(self.xpath(what, xpath, inside)?),
             FieldSource::Json(json) => {
-                if inside == Inside::Element {
-                    return self.misplaced(what, json, "JSON", "an element");
-                }
-                self.plan.reads_json = true;
+                self.outside_element(what, json, inside)?;
                 Source::Json(self.path(what, json)?)
+            }
+            FieldSource::JmesPath(text) => {
+                self.outside_element(what, text, inside)?;
+                Source::JmesPath(self.jmespath(what, text)?)
+            }
+            FieldSource::Script(name, path) => {
+                let (number, path) = self.script(what, name, path.as_ref(), inside)?;
+                Source::Script(number, path)
             }
             FieldSource::Header(name) => Source::Header(name.value.to_ascii_lowercase()),
             FieldSource::Meta(name) => {
@@ -156,25 +222,54 @@ impl Planner {
             }
             FieldSource::Each(each, fields) => {
                 let each = self.each(&format!("{what}.each"), each, inside);
-                let inside = match &each {
-                    Some(Each::Json(_)) => Inside::Json,
-                    _ => Inside::Element,
-                };
+                let inside = each.as_ref().map_or(Inside::Element, Inside::each);
                 let fields = self.fields(&format!("{path}."), fields, inside);
                 Source::Each(each?, fields)
             }
         })
     }
 
-    pub(super) fn each(&mut self, what: &str, each: &Sited<String>, inside: Inside) -> Option<Each> {
-        if Path::is_meant(&each.value) {
-            if inside == Inside::Element {
-                return self.misplaced(what, each, "JSON", "an element");
+    pub(super) fn each(&mut self, what: &str, each: &Selector, inside: Inside) -> Option<Each> {
+        match each {
+            Selector::Text(path) if Path::is_meant(&path.value) => {
+                self.outside_element(what, path, inside)?;
+                self.path(what, path).map(Each::Json)
             }
-            self.plan.reads_json = true;
-            return self.path(what, each).map(Each::Json);
+            Selector::Script(name, path) => {
+                let (number, path) = self.script(what, name, path.as_ref(), inside)?;
+                Some(Each::Script(number, path))
+            }
+            each => self.elements(what, each, inside).map(Each::Tree),
         }
-        self.elements(what, each, inside).map(Each::Tree)
+    }
+
+    /// Plans the values in scripts of a name.
+    fn script(
+        &mut self,
+        what: &str,
+        name: &Sited<String>,
+        path: Option<&Sited<String>>,
+        inside: Inside,
+    ) -> Option<(usize, Option<Path>)> {
+        self.outside_json(what, name, inside)?;
+        let path = self.optional_path(what, path)?;
+        Some((once(&mut self.wanted.scripts, name.value.trim().to_owned()), path))
+    }
+
+    /// Plans an XPath expression.
+    fn xpath(&mut self, what: &str, xpath: &Sited<String>, inside: Inside) -> Option<Query> {
+        self.outside_json(what, xpath, inside)?;
+        if inside == Inside::Element && xpath.value.trim_start().starts_with("//") {
+            let complaint = format_args!(
+                "{what}: `{0}` finds nodes of the whole page, not of the element: write `.{0}`, or `/descendant::...` if that is meant",
+                xpath.value.trim()
+            );
+            self.mistakes.push(Mistake::at(xpath, complaint));
+            return None;
+        }
+        self.plan.needs_tree = true;
+        let parsed = XPath::parse(&xpath.value, &mut self.patterns_left);
+        self.sound(what, xpath, "an XPath 1.0 expression", parsed).map(Query::XPath)
     }
 
     fn follow(&mut self, follow: &spider::Follow) -> Follow {
@@ -189,14 +284,28 @@ impl Planner {
     }
 
     /// Plans a source of URLs.
-    pub(super) fn next(&mut self, what: &str, next: &Sited<String>, inside: Inside) -> Option<Next> {
-        if Path::is_meant(&next.value) {
-            if inside == Inside::Element {
-                return self.misplaced(what, next, "JSON", "an element");
+    pub(super) fn next(&mut self, what: &str, next: &Selector, inside: Inside) -> Option<Next> {
+        let next = match next {
+            Selector::Text(path) if Path::is_meant(&path.value) => {
+                self.outside_element(what, path, inside)?;
+                return self.path(what, path).map(Next::Json);
             }
-            self.plan.reads_json = true;
-            return self.path(what, next).map(Next::Json);
-        }
+            Selector::Script(name, path) => {
+                let (number, path) = self.script(what, name, path.as_ref(), inside)?;
+                return Some(Next::Script(number, path));
+            }
+            Selector::XPath(xpath) => {
+                let query = self.xpath(what, xpath, inside)?;
+                if query.finds_elements() {
+                    let complaint =
+                        format_args!("{what}: `{}` finds elements, not URLs: add `/@href`", xpath.value);
+                    self.mistakes.push(Mistake::at(xpath, complaint));
+                    return None;
+                }
+                return Some(Next::Tree(query));
+            }
+            Selector::Text(css) => css,
+        };
         let parts = self.parts(what, next, inside)?;
         if parts.iter().any(|part| part.take == Take::Element) {
             let complaint =
@@ -224,11 +333,29 @@ impl Planner {
         inside: Inside,
     ) -> Option<Query> {
         self.plan.needs_tree = true;
-        self.sound(what, selector, "a selector", Query::new(parts, inside == Inside::Element))
+        let query = CssQuery::new(parts, inside == Inside::Element);
+        self.sound(what, selector, "a selector", query).map(Query::Css)
     }
 
     /// Plans a selector of elements, rather than of their content.
-    pub(super) fn elements(&mut self, what: &str, selector: &Sited<String>, inside: Inside) -> Option<Query> {
+    pub(super) fn elements(&mut self, what: &str, selector: &Selector, inside: Inside) -> Option<Query> {
+        let selector = match selector {
+            Selector::Text(css) => css,
+            Selector::XPath(xpath) => {
+                let query = self.xpath(what, xpath, inside)?;
+                if !query.finds_elements() {
+                    let complaint = format_args!("{what}: `{}` must find elements", xpath.value);
+                    self.mistakes.push(Mistake::at(xpath, complaint));
+                    return None;
+                }
+                return Some(query);
+            }
+            Selector::Script(name, _) => {
+                let complaint = format_args!("{what}: must find elements: a script has none");
+                self.mistakes.push(Mistake::at(name, complaint));
+                return None;
+            }
+        };
         let parts = self.parts(what, selector, inside)?;
         if parts.iter().any(|part| part.take != Take::Element) {
             let complaint =
@@ -245,6 +372,10 @@ impl Planner {
             None => Some(None),
             Some(path) => self.path(what, path).map(Some),
         }
+    }
+
+    fn jmespath(&mut self, what: &str, text: &Sited<String>) -> Option<JmesPath> {
+        self.sound(what, text, "a JMESPath expression", JmesPath::parse(&text.value))
     }
 
     fn path(&mut self, what: &str, path: &Sited<String>) -> Option<Path> {
@@ -266,7 +397,21 @@ impl Planner {
     }
 
     fn outside_json(&mut self, what: &str, value: &Sited<String>, inside: Inside) -> Option<()> {
-        if inside == Inside::Json { self.misplaced(what, value, "HTML", "a value of JSON") } else { Some(()) }
+        match inside {
+            Inside::Nothing | Inside::Element => Some(()),
+            Inside::Json | Inside::Script => self.misplaced(what, value, "HTML", "a value of JSON"),
+        }
+    }
+
+    /// Notes a path into JSON inside an element. Elsewhere responses are read as JSON because of it, unless the value is in
+    /// a script.
+    fn outside_element(&mut self, what: &str, path: &Sited<String>, inside: Inside) -> Option<()> {
+        match inside {
+            Inside::Element => return self.misplaced(what, path, "JSON", "an element"),
+            Inside::Nothing | Inside::Json => self.plan.reads_json = true,
+            Inside::Script => {}
+        }
+        Some(())
     }
 
     fn misplaced<T>(&mut self, what: &str, value: &Sited<String>, sought: &str, place: &str) -> Option<T> {
@@ -279,6 +424,7 @@ impl Planner {
 
 fn kind(field: &spider::Field) -> Kind {
     match &field.from {
+        _ if !field.transform.is_empty() => field.kind,
         FieldSource::Page(page) if field.kind == Kind::default() => match page.kind() {
             // They are absolute already.
             Kind::Url => Kind::Text,

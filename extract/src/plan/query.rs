@@ -1,22 +1,71 @@
-//! CSS fields, evaluated on a tree.
+//! Selectors, evaluated on a tree.
 
 use std::cell::Cell;
 
 use scraper::{ElementRef, Selector};
 
+use crate::context::Context;
 use crate::document::found::Found;
 use crate::plan::selector_syntax::{self, Part, Take};
+use crate::xpath::XPath;
 
-/// A parsed list of selectors.
+/// A parsed selector.
 #[derive(Debug)]
-pub(crate) struct Query {
+pub(crate) enum Query {
+    Css(CssQuery),
+    XPath(XPath),
+}
+
+impl Query {
+    /// Returns the elements that it finds in `scope`, in document order.
+    pub(crate) fn elements<'a>(
+        &'a self,
+        scope: ElementRef<'a>,
+        context: &'a Context<'a>,
+    ) -> impl Iterator<Item = ElementRef<'a>> + 'a {
+        let (css, xpath) = match self {
+            Self::Css(query) => (Some(query.elements(scope)), None),
+            Self::XPath(xpath) => (None, Some(context.xpath(xpath, scope))),
+        };
+        let found = xpath.into_iter().flatten().filter_map(|found| match found {
+            Found::Element(element) => Some(element),
+            _ => None,
+        });
+        css.into_iter().flatten().chain(found)
+    }
+
+    /// Whether it finds elements alone.
+    pub(crate) fn finds_elements(&self) -> bool {
+        match self {
+            Self::Css(query) => query.groups.iter().all(|(_, take)| *take == Take::Element),
+            Self::XPath(xpath) => xpath.finds_elements(),
+        }
+    }
+
+    /// Returns the values that it finds in `scope`.
+    pub(crate) fn raws<'a>(
+        &'a self,
+        scope: ElementRef<'a>,
+        context: &'a Context<'a>,
+    ) -> impl Iterator<Item = Found<'a>> + 'a {
+        let (css, xpath) = match self {
+            Self::Css(query) => (Some(query.raws(scope)), None),
+            Self::XPath(xpath) => (None, Some(context.xpath(xpath, scope))),
+        };
+        css.into_iter().flatten().chain(xpath.into_iter().flatten())
+    }
+}
+
+/// A parsed list of CSS selectors.
+#[derive(Debug)]
+pub(crate) struct CssQuery {
     /// Matches an element that any selector of the list matches.
     any: Selector,
     /// The selectors, grouped by the part of an element that they take.
     groups: Vec<(Selector, Take)>,
 }
 
-impl Query {
+impl CssQuery {
     /// Parses a list of selectors. If `is_scoped`, every part of a selector must match within the scope.
     pub(crate) fn new(parts: &[Part], is_scoped: bool) -> Result<Self, String> {
         let css = |part: &Part| if is_scoped { selector_syntax::scoped(&part.css) } else { part.css.clone() };
@@ -81,7 +130,7 @@ mod tests {
         let scope_selector = scope.map(|css| Selector::parse(css).unwrap());
         let root = page.root_element();
         let within = scope_selector.as_ref().map_or(root, |css| root.select(css).next().unwrap());
-        let query = Query::new(&selector_syntax::parts(notation).unwrap(), scope.is_some()).unwrap();
+        let query = CssQuery::new(&selector_syntax::parts(notation).unwrap(), scope.is_some()).unwrap();
         let shown = |raw| match raw {
             Found::Text(text) => text.into_owned(),
             Found::Element(element) => format!("<{}>", element.value().name()),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use scraper::{ElementRef, Html, Selector};
 
 use super::*;
+use crate::document::script::Script;
 use crate::document::stream::{Link, Metas, Page, Wanted, is_nofollow};
 use crate::document::{charset, tree};
 use crate::extractor::Parsed;
@@ -23,6 +24,7 @@ const PAGES: &[&str] = &[
      <meta property=og:title content='A &quot;thing&quot;'><meta name=robots content='noindex , nofollow'>\
      <meta http-equiv=refresh content='5; url=/x'><link rel=canonical href=/thing><link rel='next prefetch' href=?p=2>\
      <script type='application/ld&#x2B;json'>{\"@type\": \"Product\", \"name\": \"a < b\"}</script>\
+     <script id=state type='application/json'>{\"a\": [1, \"<\"]}</script><script>var a = {b: 'c'};</script>\
      <style>a > b {}</style></head><body><div id=a class='x y'><p>One<p>Two <a class=next href=2>2</a>\
      <ul><li><a href=3 rel='ugc nofollow'>3</a><li><img src=a.png alt=x></ul></div><table><tr><td><img src=b.png>\
      <td><a href=4>4</a></table><h1 id=top class=big>A <b>thing</b></h1><script>if (a<b) { '<img src=no>' }</script>\
@@ -62,10 +64,12 @@ fn spider() -> Spider {
     let fields = fields
         .chain(first.map(|selector| css(selector, false)))
         .chain(all.map(|selector| css(selector, true)));
-    let fields = fields.chain(metas).chain([Field::new(FieldSource::JsonLd(sited("Product"), None))]);
+    let scripts = ["state", "a"].map(|name| Field::new(FieldSource::Script(sited(name), None)));
+    let fields =
+        fields.chain(metas).chain([Field::new(FieldSource::JsonLd(sited("Product"), None))]).chain(scripts);
     let fields = fields.enumerate().map(|(number, field)| (number.to_string(), field)).collect();
     let follow = Follow {
-        next: vec![sited("link[rel~=next]::attr(href)"), sited("a.next::attr(href)")],
+        next: vec![sited("link[rel~=next]::attr(href)").into(), sited("a.next::attr(href)").into()],
         noindex: false,
         ..Follow::default()
     };
@@ -175,6 +179,11 @@ fn page_of(tree: &Html, wanted: &Wanted) -> Page {
             .iter()
             .filter(|script| is(script, "type", "application/ld+json"))
             .map(text)
+            .collect(),
+        scripts: select("script")
+            .iter()
+            .map(|script| Script { id: script.attr("id").map(str::to_owned), text: text(script) })
+            .filter(|script| script.is_wanted(&wanted.scripts))
             .collect(),
         found: Vec::new(),
     }

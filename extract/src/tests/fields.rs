@@ -94,7 +94,7 @@ fn objects_have_fields_found_inside_them() {
         ("name".to_owned(), Field { required: Required::Warn, ..css("i::text") }),
         ("sku".to_owned(), css("::attr(data-sku)")),
     ];
-    let offers = Field { list: true, ..Field::new(FieldSource::Each(sited("div.offer"), fields)) };
+    let offers = Field { list: true, ..Field::new(FieldSource::Each(sited("div.offer").into(), fields)) };
     let first = Field { list: false, ..offers.clone() };
     let spider = spider_of(vec![rule([("offers", offers), ("first", first)])], None);
     let found = extraction(&spider, &response(page));
@@ -111,7 +111,7 @@ fn a_page_may_have_one_item_for_each_match() {
     let rules = vec![
         ItemRule {
             name: Some("news".to_owned()),
-            each: Some(sited("article")),
+            each: Some(sited("article").into()),
             ..rule([("heading", css("h2")), title.clone()])
         },
         ItemRule { name: Some("page".to_owned()), ..rule([title]) },
@@ -135,7 +135,8 @@ fn missing(found: &Extraction) -> Vec<&str> {
 #[test]
 fn required_fields_that_are_missing_are_named_once() {
     let required = |selector| Field { required: Required::Warn, ..css(selector) };
-    let rule = ItemRule { each: Some(sited("p")), ..rule([("a", required("i")), ("b", required("b"))]) };
+    let rule =
+        ItemRule { each: Some(sited("p").into()), ..rule([("a", required("i")), ("b", required("b"))]) };
     let found = extraction(&spider_of(vec![rule], None), &response("<p><b>1</b><p><b>2</b><p>3"));
     assert_eq!(found.items.len(), 3);
     assert_eq!(missing(&found), ["a", "b"]);
@@ -156,7 +157,7 @@ fn what_pages_tell_machines_is_read() {
         ("image", Field { kind: Kind::Url, ..ld("$.image") }),
         ("images", Field { list: true, ..ld("/image") }),
         ("event", Field::new(FieldSource::Microdata(sited("Event"), Some(sited("/name"))))),
-        ("sizes", Field { list: true, ..Field::new(FieldSource::Table(sited("#t"))) }),
+        ("sizes", Field { list: true, ..Field::new(FieldSource::Table(sited("#t").into())) }),
         ("server", Field::new(FieldSource::Header(sited("Content-Type")))),
         ("url", Field::new(FieldSource::Page(PageField::Url))),
         ("text", Field::new(FieldSource::Page(PageField::Text))),
@@ -189,7 +190,7 @@ fn only_fields_that_need_a_tree_build_one() {
         css("h1"),
         css("p a::attr(href)"),
         Field::new(FieldSource::Page(PageField::Text)),
-        Field::new(FieldSource::Table(sited("table"))),
+        Field::new(FieldSource::Table(sited("table").into())),
     ] {
         assert!(needs(field.clone()), "{field:?}");
     }
@@ -206,20 +207,29 @@ fn every_mistake_is_reported_at_its_place() {
         ("b", bad(FieldSource::Json(at("a.b", 2)))),
         ("c", Field { regex: Some(at("(", 3)), ..css("p") }),
         ("d", Field { format: Some(at("%!", 4)), ..css("p") }),
-        ("e", bad(FieldSource::Each(sited("p"), nested))),
-        ("f", bad(FieldSource::Table(at("table::text", 6)))),
+        ("e", bad(FieldSource::Each(sited("p").into(), nested))),
+        ("f", bad(FieldSource::Table(at("table::text", 6).into()))),
         ("g", bad(FieldSource::JsonLd(sited("Product"), Some(at("name", 7))))),
         (
             "h",
-            bad(FieldSource::Each(sited("p"), vec![("z".to_owned(), bad(FieldSource::Json(at("/a", 8))))])),
+            bad(FieldSource::Each(
+                sited("p").into(),
+                vec![("z".to_owned(), bad(FieldSource::Json(at("/a", 8))))],
+            )),
         ),
         (
             "i",
-            bad(FieldSource::Each(sited("$.a"), vec![("z".to_owned(), bad(FieldSource::Css(at("h1", 9))))])),
+            bad(FieldSource::Each(
+                sited("$.a").into(),
+                vec![("z".to_owned(), bad(FieldSource::Css(at("h1", 9))))],
+            )),
         ),
     ];
-    let follow =
-        Follow { area: Some(at("nav::text", 10)), next: vec![at("a.next", 11)], ..Follow::default() };
+    let follow = Follow {
+        area: Some(at("nav::text", 10).into()),
+        next: vec![at("a.next", 11).into()],
+        ..Follow::default()
+    };
     let mut mistakes = Extractor::new(&spider_of(vec![rule(fields)], Some(follow))).unwrap_err();
     mistakes.sort_by_key(|mistake| mistake.place);
     let shown: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
@@ -247,7 +257,7 @@ fn every_mistake_is_reported_at_its_place() {
 
 #[test]
 fn a_page_of_too_many_items_fails_and_says_so() {
-    let rule = ItemRule { each: Some(sited("p")), ..rule([("x", css("b"))]) };
+    let rule = ItemRule { each: Some(sited("p").into()), ..rule([("x", css("b"))]) };
     let extractor = Extractor::new(&spider_of(vec![rule], None)).unwrap();
     let failure = extract_with(&extractor, "<p>".repeat(10_001)).unwrap_err();
     assert_eq!(failure.to_string(), "parse: more than 10000 items");

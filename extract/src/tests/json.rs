@@ -40,13 +40,13 @@ fn fields_are_found_by_pointer_and_by_path() {
 #[test]
 fn a_list_is_so_many_items() {
     let body = json!({"results": [{"id": 1, "sizes": [{"n": "S"}, {"n": "M"}]}, {"id": 2, "sizes": []}]});
-    let sizes = FieldSource::Each(sited("$.sizes[*]"), vec![("n".to_owned(), json_field("/n"))]);
+    let sizes = FieldSource::Each(sited("$.sizes[*]").into(), vec![("n".to_owned(), json_field("/n"))]);
     let fields = [
         ("id", Field { kind: Kind::Integer, ..json_field("/id") }),
         ("sizes", Field { list: true, ..Field::new(sizes) }),
     ];
     for each in ["/results", "$.results[*]"] {
-        let rule = ItemRule { each: Some(sited(each)), ..rule(fields.clone()) };
+        let rule = ItemRule { each: Some(sited(each).into()), ..rule(fields.clone()) };
         let found = extraction(&spider_of(vec![rule], None), &json_response(&body)).items;
         let found: Vec<Value> = found.into_iter().map(|item| item.fields.into()).collect();
         assert_eq!(
@@ -65,9 +65,9 @@ fn json_is_read_only_by_spiders_that_look_for_something_in_it() {
     assert!(reads(rule([("x", json_field("/x"))]), None));
     assert!(reads(
         rule([("x", css("h1"))]),
-        Some(Follow { next: vec![sited("/next")], ..Follow::default() })
+        Some(Follow { next: vec![sited("/next").into()], ..Follow::default() })
     ));
-    assert!(reads(rule([("x", Field::new(FieldSource::Each(sited("$.x"), Vec::new())))]), None));
+    assert!(reads(rule([("x", Field::new(FieldSource::Each(sited("$.x").into(), Vec::new())))]), None));
 }
 
 #[test]
@@ -102,7 +102,9 @@ fn a_kind_of_item_is_looked_for_where_its_fields_are() {
 
 #[test]
 fn an_api_is_followed_from_page_to_page() {
-    let next = ["/next", "a.next::attr(href)", "li a::attr(href)", "$.links[*].href"].map(sited).to_vec();
+    let next = ["/next", "a.next::attr(href)", "li a::attr(href)", "$.links[*].href"]
+        .map(|next| sited(next).into())
+        .to_vec();
     let spider = spider_of(vec![], Some(Follow { next, links: false, ..Follow::default() }));
     let body = json!({"next": "?page=2", "links": [{"href": "/a"}, {"href": "?page=2"}, {"href": null}, {"href": "mailto:x"}]});
     let links = extraction(&spider, &json_response(&body)).links;

@@ -35,7 +35,7 @@ fn queries_are_in_the_encoding_of_the_page_whoever_finds_them() {
     };
     let streamed = ["https://example.com/%D0%BF?%FF", "https://example.com/b?%FF"];
     assert_eq!(of(Follow::default()), streamed);
-    assert_eq!(of(Follow { area: Some(sited("body")), ..Follow::default() }), streamed, "in the tree");
+    assert_eq!(of(Follow { area: Some(sited("body").into()), ..Follow::default() }), streamed, "in the tree");
     let canonical = found_in(Follow { canonical: true, ..Follow::default() }, &response).canonical;
     assert_eq!(canonical.map(String::from).as_deref(), Some("https://example.com/c?%FF"));
     let fields = [
@@ -58,17 +58,17 @@ fn none_are_followed_unless_the_spider_says_so() {
 #[test]
 fn an_area_bounds_where_links_are_looked_for() {
     let page = "<a href=0></a><div class=list><a href=1></a><div class=list><a href=2></a></div></div><a class=list href=3></a>";
-    let area = Some(sited(".list"));
+    let area = Some(sited(".list").into());
     assert_eq!(links(Follow { area, ..Follow::default() }, page), ["dir/1", "dir/2", "dir/3"]);
 }
 
 #[test]
 fn what_comes_next_is_followed_besides_links_or_in_place_of_them() {
     let page = "<a href=1></a><a class=next href=2></a><div data-next=3 class=more></div>";
-    let next = || vec![sited("a.next::attr(href)"), sited("div.more::attr(data-next)")];
+    let next = || vec![sited("a.next::attr(href)").into(), sited("div.more::attr(data-next)").into()];
     assert_eq!(links(Follow { next: next(), ..Follow::default() }, page), ["dir/2", "dir/3", "dir/1"]);
     assert_eq!(links(Follow { next: next(), links: false, ..Follow::default() }, page), ["dir/2", "dir/3"]);
-    let area = Some(sited("p"));
+    let area = Some(sited("p").into());
     assert_eq!(links(Follow { next: next(), area, ..Follow::default() }, page), ["dir/2", "dir/3"]);
     let marks: Vec<bool> = found(Follow { next: next(), ..Follow::default() }, page)
         .links
@@ -82,7 +82,7 @@ fn what_comes_next_is_followed_besides_links_or_in_place_of_them() {
 fn nofollow_is_honoured_by_link_page_and_header() {
     let page = "<a href=1 rel='ugc NoFollow'></a><a href=2></a>";
     let anyway = || Follow { nofollow: false, ..Follow::default() };
-    let area = || Some(sited("body"));
+    let area = || Some(sited("body").into());
     assert_eq!(links(Follow::default(), page), ["dir/2"]);
     assert_eq!(links(Follow { area: area(), ..Follow::default() }, page), ["dir/2"]);
     assert_eq!(links(anyway(), page), ["dir/1", "dir/2"]);

@@ -57,6 +57,45 @@ impl Convert {
         }
     }
 
+    /// Returns the value that the steps of `transform` begin with: text with its white space as the field says, or JSON.
+    pub(crate) fn start(&self, raw: &Found<'_>) -> Option<Value> {
+        let spaced = |text: &str, whitespace: Whitespace| match whitespace {
+            Whitespace::Collapse => legible(text, usize::MAX),
+            Whitespace::Lines => lines(text),
+            Whitespace::Keep => text.to_owned(),
+        };
+        let whitespace = self.whitespace.unwrap_or(Whitespace::Collapse);
+        Some(match raw {
+            Found::Json(value) => match &**value {
+                Value::Null => return None,
+                Value::String(text) => spaced(text, self.whitespace.unwrap_or(Whitespace::Keep)).into(),
+                value => Budget::new(MAX_START).json(value)?,
+            },
+            Found::Text(text) => spaced(text, whitespace).into(),
+            Found::Element(element) if self.kind == Kind::Html => outer_html(*element).into(),
+            Found::Element(element) => match whitespace {
+                Whitespace::Lines => lines(&visible_lines(*element)).into(),
+                Whitespace::Collapse => spaced(&visible_words(*element), whitespace).into(),
+                Whitespace::Keep => visible_text(*element).into(),
+            },
+        })
+    }
+
+    /// Converts a value after the steps of `transform`, or the reason why it does not fit. `is_json`: whether it was JSON
+    /// at first.
+    pub(crate) fn transformed(
+        &self,
+        value: &Value,
+        is_json: bool,
+        base: &Base<'_>,
+        budget: &mut Budget,
+    ) -> Result<Value, Refusal> {
+        match value {
+            Value::String(text) if !is_json => self.of_text(text, Whitespace::Keep, base, budget),
+            value => self.of_json(value, base, budget),
+        }
+    }
+
     fn of_text(
         &self,
         text: &str,
@@ -137,7 +176,7 @@ impl Convert {
 }
 
 /// Returns the reason, unless nothing was found.
-fn reason(text: &str, why: &'static str) -> Refusal {
+pub(crate) fn reason(text: &str, why: &'static str) -> Refusal {
     (!text.trim().is_empty()).then_some(why)
 }
 
@@ -161,6 +200,9 @@ fn lines(text: &str) -> String {
     }
     out
 }
+
+/// Maximum size of JSON that the steps of `transform` begin with, in bytes.
+const MAX_START: usize = 8 << 20;
 
 /// Approximate size of a number as JSON.
 const NUMBER: usize = 8;

@@ -6,4 +6,5 @@ pub(crate) mod date;
 pub(crate) mod main_text;
 pub(crate) mod number;
 pub(crate) mod table;
+pub(crate) mod transform;
 pub(crate) mod truth;

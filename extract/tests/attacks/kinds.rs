@@ -172,7 +172,7 @@ pub(crate) fn html_spider() -> Spider {
     spider(vec![
         ("title", Field::new(FieldSource::Page(PageField::Title))),
         ("text", Field::new(FieldSource::Page(PageField::Text))),
-        ("rows", list(Field::new(FieldSource::Table(sited("table"))))),
+        ("rows", list(Field::new(FieldSource::Table(sited("table").into())))),
         ("microdata", list(Field::new(FieldSource::Microdata(sited("Product"), None)))),
         ("product", Field::new(FieldSource::JsonLd(sited("Product"), Some(sited("$..a"))))),
         ("products", list(Field::new(FieldSource::JsonLd(sited("Product"), None)))),
@@ -182,7 +182,13 @@ pub(crate) fn html_spider() -> Spider {
         ("letters", list(css("b::text"))),
         ("elements", list(css("div"))),
         ("html", list(Field { kind: Kind::Html, ..css("div") })),
-        ("each", list(Field::new(FieldSource::Each(sited(".each"), vec![("b".to_owned(), list(css("b")))])))),
+        (
+            "each",
+            list(Field::new(FieldSource::Each(
+                sited(".each").into(),
+                vec![("b".to_owned(), list(css("b")))],
+            ))),
+        ),
     ])
 }
 

@@ -56,7 +56,7 @@ macro_rules! sink_conformance {
 pub fn spider() -> Spider {
     let field = |kind| Field { kind, ..Field::new(FieldSource::Css(Sited::nowhere("p"))) };
     let list = |kind| Field { list: true, ..field(kind) };
-    let nested = FieldSource::Each(Sited::nowhere("li"), vec![("name".to_owned(), field(Kind::Text))]);
+    let nested = FieldSource::Each(Sited::nowhere("li").into(), vec![("name".to_owned(), field(Kind::Text))]);
     let fields = [
         ("number", field(Kind::Number)),
         ("text", field(Kind::Text)),

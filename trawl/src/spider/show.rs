@@ -37,9 +37,10 @@ pub(super) fn print(url: &CanonicalUrl, tried: &Tried, took: Duration, links: bo
         println!("{red}missing{red:#} {}{what}", printable(&missing.field, SHOWN));
     }
     let yellow = AnsiColor::Yellow.on_default();
-    for Unfit { field, value, reason, is_cut } in &tried.extraction.unfit {
+    for Unfit { field, value, reason, steps, is_cut } in &tried.extraction.unfit {
         let (word, field) = (if *is_cut { "cut" } else { "refused" }, printable(field, SHOWN));
         println!("{yellow}{word}{yellow:#} {field}: `{value}`: {reason}");
+        steps.iter().for_each(|step| println!("        {step}"));
     }
     let followed = tried.links.iter().filter(|link| link.verdict == LinkVerdict::Follow).count();
     println!("{}, {} of them followed", counted(tried.links.len() as u64, "link"), count(followed as u64));
@@ -143,7 +144,7 @@ pub(super) fn print_json(url: &CanonicalUrl, tried: &Tried) {
     let kind = |JudgedKind { name, why_not }: &JudgedKind| json!({ "name": name, "why_not": why_not });
     let unfit = |wanted: bool| {
         let unfit = extraction.unfit.iter().filter(|unfit| unfit.is_cut == wanted);
-        unfit.map(|Unfit { field, value, reason, .. }| json!({ "field": field, "value": value, "reason": reason })).collect::<Vec<_>>()
+        unfit.map(|Unfit { field, value, reason, steps, .. }| json!({ "field": field, "value": value, "reason": reason, "steps": steps })).collect::<Vec<_>>()
     };
     let shown = json!({
         "url": url.as_str(),

@@ -74,3 +74,20 @@ async fn try_reads_a_page_that_was_saved_as_if_it_came_from_its_url() {
     let none = workspace.run(&["spider", "try", "shop", "none.html"]).await;
     assert!(none.status.code() == Some(2) && printed(&none).contains("none.html: "), "{}", printed(&none));
 }
+
+#[tokio::test]
+async fn try_shows_step_by_step_how_far_a_refused_value_came() {
+    let workspace = Workspace::new();
+    let price = r"{ css = 'b', transform = [{ split = '/' }, 'upper', { regex = '(\d+) EUR' }, 'number'] }";
+    workspace.write("spiders/shop.toml", &format!("[fields]\nprice = {price}\n"));
+    workspace.write("page.html", "<b>12 usd / 11 gbp</b>");
+    let words = ["spider", "try", "shop", "page.html", "--url", "https://a.example/"];
+    let output = workspace.run(&words).await;
+    let text = shown(&output);
+    let steps = "refused price: `12 usd / 11 gbp`: the regular expression does not match\n        \
+        split: `12 usd`, `11 gbp`\n        upper: `12 USD`, `11 GBP`\n        regex: the regular expression does not match\n";
+    assert!(text.contains(steps), "{text}");
+    let output = workspace.run(&[&words[..], &["--json"]].concat()).await;
+    let json: Value = serde_json::from_str(&shown(&output)).unwrap();
+    assert_eq!(json["refused"][0]["steps"][1], "upper: `12 USD`, `11 GBP`");
+}

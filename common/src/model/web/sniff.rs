@@ -34,7 +34,7 @@ impl MediaKind {
             ("unknown" | "*" | "content", _) | ("application", "unknown") => Self::Unknown,
             ("text" | "application", _) if matches!(format, "json" | "x-json") => Self::Json,
             ("text" | "application", _) if format == "xml" => Self::Xml,
-            ("text", _) => Self::Text,
+            ("text", _) | ("application", "csv" | "x-csv") => Self::Text,
             _ => Self::Other,
         }
     }
@@ -59,6 +59,21 @@ pub fn is_json(content_type: Option<&str>, body: &[u8]) -> bool {
         }
         MediaKind::Xml | MediaKind::Other => false,
     }
+}
+
+/// Whether a response is XML: by its content type, or, where that says no more than that it is text, by how its body begins.
+pub fn is_xml(content_type: Option<&str>, body: &[u8]) -> bool {
+    match MediaKind::new(content_type) {
+        MediaKind::Xml => true,
+        MediaKind::Unknown | MediaKind::Text => after_mark(body).starts_with(b"<?xml"),
+        MediaKind::Html | MediaKind::Json | MediaKind::Other => false,
+    }
+}
+
+/// Whether a content type names CSV, with commas or tabs.
+pub fn is_csv(content_type: Option<&str>) -> bool {
+    let essence = content_type.and_then(essence).unwrap_or_default().to_ascii_lowercase();
+    ["csv", "comma-separated-values", "tab-separated-values"].iter().any(|name| essence.contains(name))
 }
 
 /// The type and subtype that a `Content-Type` names last, as sent and without parameters; none if it names none.

@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn a_value_is_not_looked_through_for_arguments() {
         let text = "[follow]\narea = '{arg.a}'\n[arguments]\na = ''\n";
-        let area = with(text, &["a={arg.a}"]).ready().unwrap().follow.unwrap().area.unwrap().value;
+        let area = with(text, &["a={arg.a}"]).ready().unwrap().follow.unwrap().area.unwrap().to_string();
         assert_eq!(area, "{arg.a}");
     }
 
@@ -292,7 +292,7 @@ mod tests {
             prop_assert_eq!(with_arguments(&rendered, &arguments).unwrap(), rendered.clone(), "it is a fixed point");
             prop_assert_eq!(rendered.lines().count(), text.lines().count());
             let follow = reading(&rendered).ready().unwrap().follow.unwrap();
-            prop_assert_eq!(follow.area.unwrap().value, format!("x{}y", value));
+            prop_assert_eq!(follow.area.unwrap().to_string(), format!("x{}y", value));
             prop_assert_eq!(&follow.exclude[0].value, "2");
         }
     }

@@ -5,29 +5,34 @@ use std::collections::HashSet;
 use toml::de::DeValue;
 
 use super::given::Given;
-use super::patterns::{path, regex, selector_or_path};
+use super::patterns::{css, elements, path, regex, selector};
 use super::section::Section;
+use super::transform;
 use crate::mistake::Sited;
 use crate::nearest::listed;
 use crate::schedule::timezone;
-use crate::spider::{Field, FieldSource, ItemRule, Kind, PageField, Required, Whitespace};
+use crate::spider::{
+    Conversion, Field, FieldSource, ItemRule, Kind, PageField, Required, Transform, Whitespace,
+};
 
 /// Maximum length of a name in bytes, that of a PostgreSQL column.
 const MAX_NAME: usize = 63;
 
 /// The keys for the source of a field's values.
-const SOURCES: [&str; 10] =
-    ["css", "json", "header", "meta", "json_ld", "microdata", "table", "page", "carried", "each"];
-
-const KINDS: [(&str, Kind); 8] = [
-    ("text", Kind::Text),
-    ("number", Kind::Number),
-    ("integer", Kind::Integer),
-    ("boolean", Kind::Boolean),
-    ("date", Kind::Date),
-    ("url", Kind::Url),
-    ("html", Kind::Html),
-    ("json", Kind::Json),
+const SOURCES: [&str; 13] = [
+    "css",
+    "xpath",
+    "json",
+    "jmespath",
+    "script",
+    "header",
+    "meta",
+    "json_ld",
+    "microdata",
+    "table",
+    "page",
+    "carried",
+    "each",
 ];
 
 const MARKS: [(&str, char); 2] = [(".", '.'), (",", ',')];
@@ -48,7 +53,7 @@ pub(super) fn kinds(given: &Given<'_>, names: &mut HashSet<String>) -> Vec<ItemR
     let mut kind = |given: &Given<'_>| {
         let mut section = Section::from_given(given)?;
         let name = kind_name(&mut section, several, names);
-        let each = section.read("each", selector_or_path);
+        let each = section.read("each", selector);
         let fields =
             section.need("fields", |given| Section::from_given(given).map(fields)).unwrap_or_default();
         section.end();
@@ -101,36 +106,30 @@ pub(super) fn is_name(name: &str) -> bool {
 /// Reads a field: a text, short for `css`, or a table.
 pub(super) fn field(given: &Given<'_>) -> Option<Field> {
     if !given.is_table() {
-        return Some(Field::new(FieldSource::Css(given.words()?)));
+        return Some(Field::new(FieldSource::Css(css(given)?)));
     }
     let mut section = Section::from_given(given)?;
     let from = source(&mut section);
     let list = section.read("list", Given::flag).unwrap_or_default();
-    let kind = section.read("type", |given| given.one_of(&KINDS)).unwrap_or_default();
-    let regex = section.read("regex", regex);
-    let format = section.read("format", Given::words);
-    let timezone = section.read("timezone", |given| {
-        timezone(&given.words()?.value).map_or_else(|error| given.wrong(error), Some)
+    let transform = section.read("transform", transform::steps).unwrap_or_default();
+    // As the last step makes them.
+    let made = transform.iter().rev().find_map(|step| match step {
+        Transform::Read(conversion) => Some(Some(conversion.kind)),
+        Transform::Slice(..) => None,
+        _ => Some(None),
     });
-    let decimal = section.read("decimal", |given| given.one_of(&MARKS));
-    let truth = section.read("true", texts).unwrap_or_default();
-    let falsehood = section.read("false", texts).unwrap_or_default();
+    let kind = section.read("type", |given| given.one_of(&Kind::ALL.map(|kind| (kind.as_str(), kind))));
+    let kind = kind.or(made.flatten()).unwrap_or_default();
+    let Conversion { format, timezone, decimal, truth, falsehood, .. } = conversion(&mut section, kind);
+    let regex = section.read("regex", regex);
+    if !transform.is_empty() {
+        section.refuse("regex", "is a step as well: put it into `transform`");
+    }
     let whitespace = section.read("whitespace", |given| given.one_of(&WHITESPACE));
     let default = section.read("default", Given::json);
     let required = section.read("required", required).unwrap_or_default();
     if required != Required::No && default.is_some() {
         section.refuse("required", "a field with a `default` is never missing");
-    }
-    if kind != Kind::Date {
-        section.refuse("format", "is for `type = \"date\"` alone");
-        section.refuse("timezone", "is for `type = \"date\"` alone");
-    }
-    if !matches!(kind, Kind::Number | Kind::Integer) {
-        section.refuse("decimal", "is for `type = \"number\"` and `\"integer\"` alone");
-    }
-    if kind != Kind::Boolean {
-        section.refuse("true", "is for `type = \"boolean\"` alone");
-        section.refuse("false", "is for `type = \"boolean\"` alone");
     }
     if kind != Kind::Text {
         section.refuse("whitespace", "is for `type = \"text\"` alone");
@@ -138,6 +137,7 @@ pub(super) fn field(given: &Given<'_>) -> Option<Field> {
     if let Some(FieldSource::Each(..)) = from {
         section.refuse("type", "is for values, not for `each`: put it into its `fields`");
         section.refuse("regex", "is for values, not for `each`: put it into its `fields`");
+        section.refuse("transform", "is for values, not for `each`: put it into its `fields`");
         section.refuse("whitespace", "is for values, not for `each`: put it into its `fields`");
     }
     section.end();
@@ -152,9 +152,36 @@ pub(super) fn field(given: &Given<'_>) -> Option<Field> {
         truth,
         falsehood,
         whitespace,
+        transform,
         default,
         required,
     })
+}
+
+/// Reads how texts become values of a type.
+pub(super) fn conversion(section: &mut Section<'_>, kind: Kind) -> Conversion {
+    let conversion = Conversion {
+        kind,
+        format: section.read("format", Given::words),
+        timezone: section.read("timezone", |given| {
+            timezone(&given.words()?.value).map_or_else(|error| given.wrong(error), Some)
+        }),
+        decimal: section.read("decimal", |given| given.one_of(&MARKS)),
+        truth: section.read("true", texts).unwrap_or_default(),
+        falsehood: section.read("false", texts).unwrap_or_default(),
+    };
+    if kind != Kind::Date {
+        section.refuse("format", "is for `type = \"date\"` alone");
+        section.refuse("timezone", "is for `type = \"date\"` alone");
+    }
+    if !matches!(kind, Kind::Number | Kind::Integer) {
+        section.refuse("decimal", "is for `type = \"number\"` and `\"integer\"` alone");
+    }
+    if kind != Kind::Boolean {
+        section.refuse("true", "is for `type = \"boolean\"` alone");
+        section.refuse("false", "is for `type = \"boolean\"` alone");
+    }
+    conversion
 }
 
 /// Reads a text, or a list of texts.
@@ -179,25 +206,28 @@ fn required(given: &Given<'_>) -> Option<Required> {
 /// Reads the only source of a field.
 fn source(section: &mut Section<'_>) -> Option<FieldSource> {
     let (key, value) = sole_source(section)?;
-    if !matches!(key, "json_ld" | "microdata") {
-        section.refuse("path", "is for `json_ld` and `microdata` alone");
+    if !matches!(key, "json_ld" | "microdata" | "script") {
+        section.refuse("path", "is for `json_ld`, `microdata` and `script` alone");
     }
     if key != "each" {
         section.refuse("fields", "are for `each` alone");
     }
     Some(match key {
-        "css" => FieldSource::Css(value.words()?),
+        "css" => FieldSource::Css(css(&value)?),
+        "xpath" => FieldSource::XPath(value.words()?),
         "json" => FieldSource::Json(path(&value)?),
+        "jmespath" => FieldSource::JmesPath(value.words()?),
+        "script" => FieldSource::Script(value.words()?, section.read("path", path)),
         "header" => FieldSource::Header(lower(value.words()?)),
         "meta" => FieldSource::Meta(value.words()?),
         "json_ld" => FieldSource::JsonLd(value.words()?, section.read("path", path)),
         "microdata" => FieldSource::Microdata(value.words()?, section.read("path", path)),
-        "table" => FieldSource::Table(value.words()?),
+        "table" => FieldSource::Table(elements(&value)?),
         "carried" => FieldSource::Carried(value.words()?.value),
         "page" => FieldSource::Page(value.one_of(&PageField::ALL.map(|field| (field.as_str(), field)))?),
         _ => {
             let fields = section.need("fields", |given| Section::from_given(given).map(fields));
-            FieldSource::Each(selector_or_path(&value)?, fields?)
+            FieldSource::Each(selector(&value)?, fields?)
         }
     })
 }

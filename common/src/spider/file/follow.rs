@@ -14,9 +14,9 @@ pub(super) fn follow(mut section: Section<'_>) -> Follow {
     let follow = Follow {
         include: section.all("include", patterns::regex),
         exclude: section.all("exclude", patterns::regex),
-        area: section.read("area", Given::words),
+        area: section.read("area", patterns::elements),
         links,
-        next: section.all("next", patterns::selector_or_path),
+        next: section.all("next", patterns::selector),
         depth: section.read("depth", |given| given.whole(0)).unwrap_or(usual.depth),
         max_per_host: section.read("max_per_host", Given::positive),
         max_repeats: section.read("max_repeats", |given| given.whole(1)).unwrap_or(usual.max_repeats),

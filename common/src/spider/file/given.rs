@@ -159,6 +159,11 @@ impl<'a> Given<'a> {
         matches!(self.value.get_ref(), DeValue::Table(_))
     }
 
+    /// Returns whether it is a table with this key.
+    pub(super) fn has_key(&self, key: &str) -> bool {
+        matches!(self.value.get_ref(), DeValue::Table(table) if table.contains_key(key))
+    }
+
     /// Returns whether it is a table that is written in braces.
     pub(super) fn is_inline_table(&self) -> bool {
         is_inline_table(self.notes.text(), self.value)

@@ -8,6 +8,7 @@ mod ban;
 mod expect;
 mod fields;
 mod follow;
+mod formats;
 mod given;
 mod handler;
 mod notes;
@@ -25,6 +26,7 @@ mod sinks;
 mod start;
 #[cfg(test)]
 mod tests;
+mod transform;
 mod urls;
 mod webhooks;
 
@@ -124,6 +126,7 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
     if let (Some(start), None, false) = (start, &spider.handler, spider.start.tasks.is_empty()) {
         start.wrong::<()>("its `tasks` need a program that does them: a [handler]");
     }
+    spider.formats = formats::formats(&mut file);
     let has_reader = spider.page_handler().is_some();
     if let Some(items) = items(&mut file, has_reader) {
         spider.items = items;

@@ -96,7 +96,7 @@ fn when(mut section: Section<'_>) -> PageMatch {
         content_type: section
             .read("content_type", |given| patterns::one_or_more(given, media_type))
             .unwrap_or_default(),
-        selector: section.read("selector", patterns::selector_or_path),
+        selector: section.read("selector", patterns::selector),
         from: section
             .read("from", |given| patterns::one_or_more(given, |given| given.words()))
             .unwrap_or_default(),
@@ -117,13 +117,13 @@ fn follow(mut section: Section<'_>, names: &mut HashSet<String>) -> PageFollow {
     for key in OF_ALL {
         section.refuse(key, "holds for all pages: put it into [follow]");
     }
-    let each = section.read("each", patterns::selector_or_path);
+    let each = section.read("each", patterns::selector);
     let follow = PageFollow {
         name: section.read("name", |given| name(given, names)),
         link: section
-            .read("link", |given| patterns::one_or_more(given, patterns::selector_or_path))
+            .read("link", |given| patterns::one_or_more(given, patterns::selector))
             .unwrap_or_default(),
-        area: section.read("area", Given::words),
+        area: section.read("area", patterns::elements),
         include: section.all("include", patterns::regex),
         exclude: section.all("exclude", patterns::regex),
         carry: carry(&mut section),
@@ -169,7 +169,7 @@ fn request(given: &Given<'_>) -> Option<RequestTemplate> {
 
 /// Reads `form` and `fill`.
 fn form(section: &mut Section<'_>) -> Option<PageForm> {
-    let form = section.read("form", Given::words);
+    let form = section.read("form", patterns::elements);
     if form.is_none() {
         section.refuse("fill", "is for `form` alone");
     }

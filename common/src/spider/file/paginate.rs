@@ -23,7 +23,7 @@ pub(super) fn paginate(given: &Given<'_>, kinds: &[PageKind]) -> Option<Paginate
         }
     }
     let by = way(&mut section);
-    let entries = section.read("entries", patterns::selector_or_path);
+    let entries = section.read("entries", patterns::selector);
     let most = section.read("most", |given| given.whole(1)).and_then(NonZeroU32::new);
     section.end();
     Some(Paginate { page, by: by?, entries, most: most.unwrap_or(Paginate::MOST) })
@@ -45,13 +45,13 @@ fn way(section: &mut Section<'_>) -> Option<PaginateBy> {
         section.refuse("step", "is for `number` and `offset` alone");
     }
     match *key {
-        "next" if value.is_table() => {
+        "next" if value.has_key("header") => {
             let mut inner = Section::from_given(value)?;
             let relation = inner.need("header", Given::words);
             inner.end();
             Some(PaginateBy::Link(relation?.value))
         }
-        "next" => patterns::selector_or_path(value).map(PaginateBy::Next),
+        "next" => patterns::selector(value).map(PaginateBy::Next),
         "cursor" => {
             let to = section.need("to", parameter);
             let from = Box::new(fields::field(value)?);

@@ -97,6 +97,11 @@ impl<'a> Section<'a> {
         self.read(key, |given| Self::from_given(given).map(read))
     }
 
+    /// Whether the table has no keys.
+    pub(super) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
     /// Iterates over all entries in order, for a table whose keys are names: the name, its place, and its value.
     pub(super) fn entries(&self) -> impl Iterator<Item = (String, Place, Given<'a>)> {
         self.table.iter().map(|(key, value)| {

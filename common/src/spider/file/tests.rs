@@ -57,7 +57,7 @@ fn every_key_of_a_file_is_read() {
     assert_eq!(spider.urls, Urls { strip_tracking: false, strip_params, sort_query: true, max_length: 500 });
     let follow = spider.follow.as_ref().unwrap();
     assert_eq!((follow.depth, follow.max_repeats, follow.links), (3, 2, false));
-    assert_eq!(follow.area.as_ref().unwrap().place.unwrap().line, 21);
+    assert_eq!(follow.area.as_ref().unwrap().text().place.unwrap().line, 21);
     assert!(follow.canonical && !follow.nofollow && !follow.noindex && !follow.refresh);
     assert_eq!((spider.route[0].lane, spider.route[0].ttl), (Lane::Priority, Some(Duration::from_secs(300))));
     assert_eq!(spider.politeness.rate, Some("5/s".parse::<Rate>().unwrap()));
@@ -164,7 +164,7 @@ fn fields_are_read_in_order_with_all_their_options() {
     assert!(field(&spider, "images").list);
     assert_eq!(field(&spider, "when").default, Some("never".into()));
     let FieldSource::Each(each, inner) = &field(&spider, "offers").from else { panic!("not each") };
-    assert_eq!((each.value.as_str(), inner[0].0.as_str()), ("li.offer", "seller"));
+    assert_eq!((each.to_string().as_str(), inner[0].0.as_str()), ("li.offer", "seller"));
     let FieldSource::JsonLd(kind, path) = &field(&spider, "brand").from else { panic!("not JSON-LD") };
     assert_eq!((kind.value.as_str(), path.as_ref().unwrap().value.as_str()), ("Product", "/brand/name"));
     assert_eq!(

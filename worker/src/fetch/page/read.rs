@@ -132,7 +132,7 @@ fn named(job: &Job, missing: Vec<Missing>) -> Vec<String> {
 
 /// Logs the values that are not kept as they were found. That a part is missing shows nowhere else.
 fn tell_unfit(job: &Job, unfit: &[Unfit]) {
-    for Unfit { field, value, reason, is_cut } in unfit {
+    for Unfit { field, value, reason, is_cut, .. } in unfit {
         match is_cut {
             true => warn!(url = %job.url, field, "a value is cut: {reason}"),
             false => debug!(url = %job.url, field, value, "a value is left out: {reason}"),
