@@ -280,6 +280,19 @@ const PAGES: &str = "
 const HEARTBEAT: &str =
     "CREATE TABLE IF NOT EXISTS heartbeat (at INTEGER NOT NULL, worker TEXT NOT NULL) STRICT;";
 
+/// Sessions, and why crawls are paused, if no person has done so; likewise.
+const SESSIONS: &str = "
+    CREATE TABLE IF NOT EXISTS sessions (
+        name     TEXT PRIMARY KEY,
+        revision INTEGER NOT NULL,
+        state    TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS pauses (
+        crawl INTEGER PRIMARY KEY,
+        why   TEXT NOT NULL
+    ) STRICT;
+";
+
 /// The changes to a file of version 1 that make room for the new tables.
 const OUT_OF_1: &str = "
     ALTER TABLE crawls ADD COLUMN paused INTEGER;
@@ -441,6 +454,7 @@ fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
         tx.execute_batch(step)?;
     }
     tx.execute_batch(HEARTBEAT)?;
+    tx.execute_batch(SESSIONS)?;
     tx.commit()?;
     db.busy_timeout(BUSY_TIMEOUT)?;
     Ok(())
