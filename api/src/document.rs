@@ -7,7 +7,9 @@ use axum::handler::Handler;
 use axum::routing::{MethodFilter, on};
 use utoipa::openapi::path::{HttpMethod, Operation, PathItem};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{Components, ContentBuilder, OpenApi as Document, Ref, RefOr, ResponseBuilder};
+use utoipa::openapi::{
+    Components, Content, ContentBuilder, OpenApi as Document, Ref, RefOr, ResponseBuilder,
+};
 use utoipa::{Modify, OpenApi};
 
 use crate::Api;
@@ -164,6 +166,11 @@ impl Modify for Common {
         let components = document.components.get_or_insert_with(Components::new);
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
         components.add_security_scheme("token", SecurityScheme::Http(bearer));
+        for (status, description) in ANY.iter().chain(&BODY).chain([&JSON]) {
+            let response =
+                ResponseBuilder::new().description(*description).content(PROBLEM, problem()).build();
+            components.responses.insert(name(status), response.into());
+        }
         for item in document.paths.paths.values_mut() {
             [&mut item.get, &mut item.post, &mut item.delete].into_iter().flatten().for_each(tell_problems);
         }
@@ -176,16 +183,27 @@ fn tell_problems(operation: &mut Operation) {
     let of_body = BODY.iter().filter(|_| body.is_some());
     let of_json = body.filter(|body| body.content.contains_key("application/json")).map(|_| &JSON);
     let known = &mut operation.responses.responses;
-    for (status, description) in ANY.iter().chain(of_body).chain(of_json) {
-        let response = || ResponseBuilder::new().description(*description).build().into();
-        known.entry((*status).to_owned()).or_insert_with(response);
+    for (status, _) in ANY.iter().chain(of_body).chain(of_json) {
+        known.entry((*status).to_owned()).or_insert_with(|| Ref::from_response_name(name(status)).into());
     }
     for (status, response) in known {
         if let RefOr::T(response) = response
             && status.starts_with(['4', '5'])
         {
-            let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
-            response.content.insert("application/problem+json".to_owned(), problem);
+            response.content.insert(PROBLEM.to_owned(), problem());
         }
     }
+}
+
+/// The type of the body of a problem (RFC 9457).
+const PROBLEM: &str = "application/problem+json";
+
+/// Returns the form of a problem.
+fn problem() -> Content {
+    ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build()
+}
+
+/// Returns the name in the document of the response with this status that operations share.
+fn name(status: &str) -> String {
+    format!("Problem{status}")
 }

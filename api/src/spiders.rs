@@ -285,7 +285,8 @@ pub(crate) async fn missing(store: &dyn SpiderStore, new: &NewJob) -> ports::Res
     let (project, spider) = (new.project.clone(), new.spider.clone());
     let versions = store.versions(&project).await?;
     Ok(match &new.version {
-        _ if versions.is_empty() => Unrunnable::Project(project),
+        // The default project is there without versions, too.
+        _ if versions.is_empty() && project != ProjectName::default() => Unrunnable::Project(project),
         Some(version) if versions.iter().all(|known| known.version != *version) => {
             Unrunnable::Version { project, version: version.clone() }
         }

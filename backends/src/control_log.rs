@@ -27,8 +27,7 @@ pub(crate) enum Record {
         spider: SpiderName,
         #[serde(flatten)]
         terms: Terms,
-        /// How reading the crawl's sources ended: absent until all were read or nobody reads them any more, and in
-        /// entries of programs before December 2026.
+        /// How reading the crawl's sources ended: absent until all were read or nobody reads them any more.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sources: Option<Sources>,
     },
@@ -37,7 +36,7 @@ pub(crate) enum Record {
         crawl: CrawlId,
         spider: SpiderName,
         status: CrawlState,
-        /// The instant of the order; absent for a finish, and in entries of programs before November 2026.
+        /// The instant of the order; absent for a finish.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<UnixMs>,
     },

@@ -331,22 +331,6 @@ mod records {
     }
 
     #[tokio::test]
-    async fn a_record_as_they_were_before_they_were_short_is_read() {
-        let (link, frontier, message, _) = admitted().await;
-        let mut write = ::redis::cmd("HSET");
-        write
-            .arg(PENDING)
-            .arg(message.work.as_str())
-            .arg("p 5000 - 0 2 priority 3 7000 http://site.example/");
-        let () = write.query_async(&mut link.clone()).await.unwrap();
-        let worker = "w".parse().unwrap();
-        let replies = frontier.claim(&worker, std::slice::from_ref(&message)).await.unwrap();
-        assert_eq!(replies, [ClaimReply::Take { attempts: 2, starts: 0, deadline: Some(UnixMs(7000)) }]);
-        let text = read(&link, &message).await;
-        assert!(text.starts_with('h') && text.ends_with(" p3 http://site.example/ w 0 2"), "{text}");
-    }
-
-    #[tokio::test]
     async fn the_message_of_a_parked_url_that_comes_too_early_waits_for_its_time_and_a_copy_is_dropped() {
         let (_, frontier, message, _) = admitted().await;
         let worker = "w".parse().unwrap();
@@ -393,19 +377,7 @@ mod vanishing {
     use super::*;
 
     fn beat(worker: &WorkerId) -> Heartbeat {
-        Heartbeat {
-            worker: worker.clone(),
-            version: "0",
-            in_flight: 7,
-            pages_per_second: 0.0,
-            latency: None,
-            trouble: None,
-            lacks: Default::default(),
-            running: Default::default(),
-            programs: Default::default(),
-            outdated: Default::default(),
-            behind: Default::default(),
-        }
+        Heartbeat { in_flight: 7, ..Heartbeat::idle(worker.clone()) }
     }
 
     #[tokio::test]

@@ -69,26 +69,6 @@ mod stream {
         assert!((20..=60).contains(&kept), "{kept} items of 100 KB are kept, and {most} bytes may be");
     }
 
-    /// As programs before December 2026 have declared it.
-    #[tokio::test]
-    async fn a_stream_whose_segments_have_no_size_of_their_own_is_taken_as_it_is() {
-        let vhost = VirtualHost::new().await;
-        let connection =
-            lapin::Connection::connect(vhost.url.reveal(), lapin::ConnectionProperties::default())
-                .await
-                .unwrap();
-        let channel = connection.create_channel().await.unwrap();
-        let mut table = lapin::types::FieldTable::default();
-        table.insert("x-queue-type".into(), lapin::types::AMQPValue::LongString("stream".into()));
-        table.insert("x-max-length-bytes".into(), lapin::types::AMQPValue::LongLongInt(4_000_000));
-        let durable = lapin::options::QueueDeclareOptions { durable: true, ..Default::default() };
-        channel.queue_declare("items".into(), durable, table).await.unwrap();
-        let items = Items { max_size: Some(bytesize::ByteSize(4_000_000)), ..Items::default() };
-        let (sink, stream) = open(&vhost, &items).await;
-        sink.put(&[page(&CrawlRef::adhoc(), "a", None, &[json!({})])]).await.unwrap();
-        assert_eq!(rest(stream.read(StreamStart::First).await.unwrap()).await.len(), 1);
-    }
-
     /// Returns the items up to the end of the stream, without readers' marks.
     async fn rest(mut reader: StreamReader) -> Vec<Item> {
         let mut items = Vec::new();

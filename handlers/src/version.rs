@@ -42,9 +42,9 @@ struct Stamp {
 }
 
 impl ProgramFiles {
-    /// Finds the files of a program that runs in `folder`: those that its command names, and if the folder is the
-    /// spider's own, all code in it, except `but`, code that was installed, and hidden files. Links to folders are not
-    /// followed.
+    /// Finds the files of a program that runs in `folder`: those that its command names, all code in folders that it
+    /// names, and if the folder is the spider's own, all code in it, except `but`, code that was installed, and hidden
+    /// files. Links to folders are not followed.
     pub fn find(handler: &Handler, folder: &Path, is_own: bool, but: &Path) -> Self {
         let mut stamps = Vec::new();
         if is_own {
@@ -53,11 +53,15 @@ impl ProgramFiles {
         for word in &handler.run {
             // A path outside the folder belongs to the machine.
             let path = Path::new(word).strip_prefix(folder).unwrap_or(Path::new(word));
-            if path.is_relative()
-                && let Ok(metadata) = fs::metadata(folder.join(path))
-                && metadata.is_file()
-            {
-                stamps.push(Stamp::new(path.strip_prefix(".").unwrap_or(path).to_owned(), &metadata));
+            match fs::metadata(folder.join(path)) {
+                Ok(metadata) if metadata.is_file() && path.is_relative() => {
+                    stamps.push(Stamp::new(path.strip_prefix(".").unwrap_or(path).to_owned(), &metadata));
+                }
+                // The code that a runner is pointed to, such as a Scrapy project.
+                Ok(metadata) if metadata.is_dir() && path != Path::new("/") => {
+                    walk(folder, path, DEPTH, but, &mut stamps);
+                }
+                _ => {}
             }
         }
         stamps.sort_unstable();
@@ -176,6 +180,18 @@ mod tests {
         assert_eq!(before, version(&named, folder.path(), false));
         fs::write(path("run.py"), "2").unwrap();
         assert_ne!(before, version(&named, folder.path(), false));
+    }
+
+    #[test]
+    fn code_in_a_folder_that_the_command_names_counts() {
+        let (own, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(project.path().join("spider.py"), "1").unwrap();
+        let handler = handler(&["trawl-scrapy", "serve", "--project", &project.path().to_string_lossy()]);
+        for is_own in [true, false] {
+            let before = version(&handler, own.path(), is_own);
+            fs::write(project.path().join("spider.py"), format!("changed {is_own}")).unwrap();
+            assert_ne!(before, version(&handler, own.path(), is_own));
+        }
     }
 
     #[test]

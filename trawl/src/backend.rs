@@ -16,8 +16,7 @@ use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::jobs::{Job, JobStatus, Problem};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::{
-    Control, Engine, Error, ErrorKind, HostControl, Hosts, Items, Jobs, Logs, Pages, Schedules, SpiderStore,
-    Stats,
+    Control, Engine, Error, HostControl, Hosts, Items, Jobs, Logs, Pages, Schedules, SpiderStore, Stats,
 };
 use trawl_common::settings::Settings;
 use trawl_common::spider::Expect;
@@ -84,12 +83,7 @@ impl Backend {
 
     /// Opens the backend for a command that only reads: the crawl may be running.
     pub(crate) async fn look(global: &Global, place: &Where) -> Result<Self, Fail> {
-        let watch = |file: &Path| match Embedded::watch(file) {
-            // A file of an older version has to be migrated first.
-            Err(error) if error.kind == ErrorKind::Refused => Embedded::open(file),
-            watched => watched,
-        };
-        Self::with(global, place, watch).await
+        Self::with(global, place, Embedded::watch).await
     }
 
     async fn with(

@@ -80,22 +80,7 @@ mod tests {
     use super::*;
 
     fn state(worker: &str) -> WorkerState {
-        let (version, health, lacks) = Default::default();
-        let worker = worker.parse().unwrap();
-        WorkerState {
-            worker,
-            version,
-            draining: false,
-            in_flight: 0,
-            pages_per_second: 0.0,
-            latency: None,
-            health,
-            lacks,
-            running: Default::default(),
-            programs: Default::default(),
-            outdated: Default::default(),
-            behind: Default::default(),
-        }
+        WorkerState::idle(worker.parse().unwrap())
     }
 
     #[test]

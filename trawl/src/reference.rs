@@ -12,8 +12,6 @@ use crate::Program;
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli.md");
 /// The first generated line.
 const MARKER: &str = "## Every command";
-/// The help of `--state`, where it does not name a file to write.
-const STATE: &str = "Look into the state file FILE of `trawl crawl`, not at the fleet";
 
 /// With `UPDATE_DOCS=1` it writes the file.
 #[test]
@@ -52,46 +50,72 @@ fn reference() -> String {
     root.build();
     let mut text = String::from("\n### With every command\n\n");
     let globals = root.get_arguments().filter(|argument| argument.is_global_set());
-    globals.for_each(|argument| row(&mut text, argument));
+    globals.for_each(|argument| text.push_str(&row(argument)));
     text.push_str("\nMany commands also take these:\n\n- `--json`: Print JSON: one object, or one a line\n");
-    writeln!(text, "- `--state <FILE>`: {STATE}").unwrap();
+    let shared = shared(&root);
+    shared.iter().for_each(|row| text.push_str(row));
     text.push_str("\n`trawl --version`, `producer --version` and `worker --version` print the version (`-V`), and `--help` (`-h`) of any command what it takes.\n");
-    root.get_subcommands().for_each(|command| section(&mut text, command));
+    root.get_subcommands().for_each(|command| section(&mut text, command, &shared));
     text
 }
 
-fn section(text: &mut String, command: &Command) {
+/// Returns the rows of options that three commands or more take with the same meaning, in the order of the commands.
+fn shared(root: &Command) -> Vec<String> {
+    let mut rows = Vec::new();
+    count(root, &mut rows);
+    rows.into_iter().filter(|(_, commands)| *commands > 2).map(|(row, _)| row).collect()
+}
+
+/// Counts the commands below `command` that take an option, for each row of one.
+fn count(command: &Command, rows: &mut Vec<(String, usize)>) {
+    let options = command.get_arguments().filter(|argument| is_own(argument));
+    for argument in options.filter(|argument| argument.get_long().is_some_and(|long| long != "json")) {
+        let row = row(argument);
+        match rows.iter_mut().find(|(known, _)| *known == row) {
+            Some((_, commands)) => *commands += 1,
+            None => rows.push((row, 1)),
+        }
+    }
+    command.get_subcommands().for_each(|below| count(below, rows));
+}
+
+fn section(text: &mut String, command: &Command, shared: &[String]) {
     if command.get_name() == "help" {
         return;
     }
-    let words = command.get_bin_name().unwrap();
-    let about = command.get_about().unwrap();
-    writeln!(text, "\n### `{words}`\n\n{about}.").unwrap();
-    // Global flags and --help are documented once; shared ones too, and named with each command that takes them.
-    let is_own = |argument: &&Arg| {
-        let name = argument.get_id().as_str();
-        !["config", "verbose", "quiet", "color", "help", "version"].contains(&name)
-    };
-    let (shared, own): (Vec<&Arg>, Vec<&Arg>) =
-        command.get_arguments().filter(is_own).partition(|argument| is_shared(argument));
-    if !own.is_empty() && !command.is_subcommand_required_set() {
-        text.push('\n');
-        own.into_iter().for_each(|argument| row(text, argument));
+    // A command that only groups others has nothing to describe.
+    if !command.is_subcommand_required_set() {
+        let (words, about) = (command.get_bin_name().unwrap(), command.get_about().unwrap());
+        writeln!(text, "\n### `{words}`\n\n{about}.").unwrap();
+        arguments(text, command, shared);
     }
-    if !shared.is_empty() && !command.is_subcommand_required_set() {
-        let names: Vec<_> =
-            shared.into_iter().filter_map(Arg::get_long).map(|long| format!("`--{long}`")).collect();
+    command.get_subcommands().for_each(|below| section(text, below, shared));
+}
+
+/// Describes what a command takes: global flags and `--help` not at all, shared options by their names.
+fn arguments(text: &mut String, command: &Command, shared: &[String]) {
+    let arguments = command.get_arguments().filter(|argument| is_own(argument));
+    let (also, own): (Vec<&Arg>, Vec<&Arg>) = arguments
+        .partition(|argument| argument.get_long() == Some("json") || shared.contains(&row(argument)));
+    if !own.is_empty() {
+        text.push('\n');
+        own.into_iter().for_each(|argument| text.push_str(&row(argument)));
+    }
+    if !also.is_empty() {
+        let mut names: Vec<_> =
+            also.into_iter().filter_map(Arg::get_long).map(|long| format!("`--{long}`")).collect();
+        names.sort();
         writeln!(text, "\nAlso {}.", names.join(", ")).unwrap();
     }
-    command.get_subcommands().for_each(|below| section(text, below));
 }
 
-/// Whether the argument is described once for all commands that take it.
-fn is_shared(argument: &Arg) -> bool {
-    argument.get_long() == Some("json") || argument.get_help().is_some_and(|help| help.to_string() == STATE)
+/// Whether the argument is not one that every command takes.
+fn is_own(argument: &Arg) -> bool {
+    let name = argument.get_id().as_str();
+    !["config", "verbose", "quiet", "color", "help", "version"].contains(&name)
 }
 
-fn row(text: &mut String, argument: &Arg) {
+fn row(argument: &Arg) -> String {
     let help = argument.get_help().unwrap().to_string().replace('\n', " ");
     let mut notes = String::new();
     if argument.get_action().takes_values() {
@@ -103,7 +127,7 @@ fn row(text: &mut String, argument: &Arg) {
             notes += &format!(" [default: {}]", value.to_string_lossy());
         }
     }
-    writeln!(text, "- `{}`: {help}{notes}", name(argument)).unwrap();
+    format!("- `{}`: {help}{notes}\n", name(argument))
 }
 
 /// Formats an argument as in a shell: `-y, --yes`, `--limit <N>`, `[CRAWL]`.

@@ -431,6 +431,26 @@ async fn a_file_with_a_line_that_is_no_item_is_a_failed_task_and_nothing_of_it_i
     assert!(fs::read_to_string(folder.path().join("items.jsonl")).unwrap_or_default().is_empty());
 }
 
+#[tokio::test]
+async fn a_request_without_retries_has_none_either_when_the_file_of_its_items_is_unreadable() {
+    let (site, folder) = (Site::serve(2).await, tempfile::tempdir().unwrap());
+    let file = "[handler]\nrun = ['/usr/bin/env', 'python3', 'bad.py']\nmode = 'stream'\n";
+    spider(folder.path(), "bad", file, &[]);
+    let program = "import json, os, sys\nsys.stdin.readline()\nfor line in sys.stdin:\n  \
+        with open(os.environ['TRAWL_TMP'] + '/x', 'w') as items: items.write('{}\\n' * 2000 + 'rubbish\\n')\n  \
+        print(json.dumps({'id': json.loads(line)['id'], 'result': 0, 'items_file': 'x'}), flush=True)\n";
+    fs::write(folder.path().join("spiders/bad/bad.py"), program).unwrap();
+    fs::write(folder.path().join("trawl.toml"), "[retry]\nbackoff = '10ms'\n").unwrap();
+    let request = serde_json::json!({"url": site.page(1), "retries": 0});
+    fs::write(folder.path().join("requests.jsonl"), request.to_string()).unwrap();
+    let words = [&["crawl", "requests.jsonl", "--spider", "bad"][..], &CRAWL].concat();
+    let (code, _, stderr) = output(folder.path(), &words).await;
+    assert_eq!(code, Some(3), "{stderr}");
+    let (_, listed, _) = output(folder.path(), &["dlq", "list", "--state", "crawl.db", "--json"]).await;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!((&listed["class"], &listed["attempts"]), (&"handler".into(), &1.into()), "{listed}");
+}
+
 /// Whether by a JSON Lines name, compressed, or on standard input.
 #[tokio::test]
 async fn a_list_of_tasks_is_known_by_what_it_says() {

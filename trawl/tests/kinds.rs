@@ -85,6 +85,10 @@ async fn what_a_list_says_is_carried_to_details_and_their_variants_and_each_is_t
     assert!(site.asked().values().all(|count| *count == 1), "{:?}", site.asked());
     let pages = 1 + CATEGORIES.len() * PAGES * (1 + PER_PAGE * (1 + VARIANTS));
     assert_eq!((site.asked().len(), &crawl.stats["done"]), (pages, &json!(pages)));
+    let shown = folder.run(&["url", &format!("{}/p/3", site.origin), "--state=crawl.db", "--json"]).await;
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert!(shown["url"].as_str().unwrap().contains("/p/3#request:"), "{shown}");
+    assert_ne!(shown["spiders"], json!([]), "{shown}");
 }
 
 #[tokio::test]

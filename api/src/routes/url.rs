@@ -155,7 +155,7 @@ pub(crate) async fn get_url(
 ) -> Result<Json<Url>, Problem> {
     let (url, key) = named(&url, &api.backend.settings.urls)?;
     let stats = api.begun(&id).await?;
-    let UrlReport { schedule, robots, request, crawls, spiders, .. } =
+    let UrlReport { key, schedule, robots, request, crawls, spiders, .. } =
         api.backend.explainer().url_in(&url, &key, &stats).await?;
     let (standing, mut words) = match crawls.into_iter().next() {
         Some(known) => (standing(&key, &known), known.words),

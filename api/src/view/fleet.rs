@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use trawl_common::names::SpiderName;
 use trawl_common::ports::{self, LaneState, WorkerState};
 use utoipa::ToSchema;
 
@@ -24,6 +25,10 @@ pub(crate) struct Worker {
     latency: Option<Latency>,
     /// `ok`, or the problem that keeps it from working
     health: String,
+    /// The spiders that it was lately asked to work for and cannot, and why
+    lacks: BTreeMap<String, String>,
+    /// The spiders that it works for by an older version of their files, and why the newer one cannot be used
+    outdated: BTreeMap<String, String>,
     /// The keys of the tasks that its programs were running at its last heartbeat, and their start times; at
     /// most 200
     running: BTreeMap<String, Time>,
@@ -42,14 +47,16 @@ impl From<WorkerState> for Worker {
             pages_per_second: state.pages_per_second,
             latency: state.latency.map(latency),
             health: state.health,
-            programs: state
-                .programs
-                .iter()
-                .map(|(spider, version)| (spider.to_string(), version.to_string()))
-                .collect(),
+            lacks: by_name(&state.lacks),
+            outdated: by_name(&state.outdated),
+            programs: by_name(&state.programs),
             running: state.running.into_iter().map(|(task, since)| (task, since.into())).collect(),
         }
     }
+}
+
+fn by_name(spiders: &BTreeMap<SpiderName, impl ToString>) -> BTreeMap<String, String> {
+    spiders.iter().map(|(spider, text)| (spider.to_string(), text.to_string())).collect()
 }
 
 /// The latency of requests to hosts, bodies included, in milliseconds

@@ -1,6 +1,5 @@
 //! An API over an engine of its own, and a client that accepts no answer but those which the document has.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -239,7 +238,7 @@ impl Fixture {
         let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| text());
         match self.operation(&method, &path) {
             Some(operation) => {
-                let known = &operation["responses"][status.to_string()]["content"];
+                let known = &self.resolved(&operation["responses"][status.to_string()])["content"];
                 assert!(known[&content_type].is_object(), "{method} {path}: {status} {content_type} {body}");
             }
             None => {
@@ -254,6 +253,12 @@ impl Fixture {
             }
         }
         Answer { status, headers, body }
+    }
+
+    /// Returns what a part of the document refers to, or the part itself.
+    fn resolved<'a>(&'a self, part: &'a Value) -> &'a Value {
+        let place = part["$ref"].as_str().and_then(|place| place.strip_prefix('#'));
+        place.map_or(part, |place| self.document.pointer(place).unwrap())
     }
 
     /// Returns the operation that the document describes for a path.
@@ -383,30 +388,15 @@ impl Worker {
         let claims: Vec<Claim> = claimed.iter().map(|claimed| Claim::new(&claimed.message)).collect();
         self.frontier.start(&claims).await.unwrap();
         let key = |claimed: &Claimed| (claimed.message.key().to_string(), UnixMs::now());
-        self.beat_with(claimed.iter().map(key).collect()).await;
+        let running = claimed.iter().map(key).collect();
+        self.beat(|beat| beat.running = running).await;
         claimed
     }
 
-    /// Shows that it lives.
-    pub(crate) async fn beat(&self) -> BeatReply {
-        self.beat_with(BTreeMap::new()).await
-    }
-
-    async fn beat_with(&self, running: BTreeMap<String, UnixMs>) -> BeatReply {
-        let (worker, trouble, lacks) = (self.name.clone(), None, Default::default());
-        let beat = Heartbeat {
-            worker,
-            version: "0",
-            in_flight: 0,
-            pages_per_second: 0.0,
-            latency: None,
-            trouble,
-            lacks,
-            running,
-            programs: Default::default(),
-            outdated: Default::default(),
-            behind: Default::default(),
-        };
+    /// Sends a heartbeat.
+    pub(crate) async fn beat(&self, change: impl FnOnce(&mut Heartbeat)) -> BeatReply {
+        let mut beat = Heartbeat::idle(self.name.clone());
+        change(&mut beat);
         self.frontier.beat(&beat).await.unwrap()
     }
 

@@ -57,8 +57,12 @@ async fn a_host_that_nobody_knows_is_not_found(fixture: &Fixture) {
 }
 
 async fn workers_are_listed(fixture: &Fixture) {
+    let worker = fixture.worker();
+    let broken = "its file has a mistake";
+    worker.beat(|beat| beat.outdated = [("shop".parse().unwrap(), broken.to_owned())].into()).await;
     let workers = fixture.get("/api/v1/workers").await.body;
-    assert!(workers["workers"].is_array());
+    let its = workers["workers"].as_array().unwrap().iter().find(|one| one["worker"] == worker.name.as_str());
+    assert_eq!(its.unwrap()["outdated"]["shop"], broken, "{workers}");
 }
 
 async fn lanes_are_listed_each_with_what_waits_in_it(fixture: &Fixture) {
@@ -78,13 +82,13 @@ async fn a_worker_that_is_asked_to_end_learns_it_with_its_next_sign_of_life(fixt
     let worker = fixture.worker();
     let drain = format!("/api/v1/workers/{}/drain", worker.name);
     assert_eq!(fixture.post(&drain).await.status, 404, "it has not shown that it lives");
-    assert_eq!(worker.beat().await, BeatReply::GoOn);
+    assert_eq!(worker.beat(|_| ()).await, BeatReply::GoOn);
     let viewer = fixture.request(Method::POST, &drain).bearer_auth(VIEWER);
     assert_eq!(fixture.send(viewer).await.status, 403);
-    assert_eq!(worker.beat().await, BeatReply::GoOn);
+    assert_eq!(worker.beat(|_| ()).await, BeatReply::GoOn);
     assert_eq!(fixture.post(&drain).await.body["draining"], true);
     assert_eq!(fixture.get("/api/v1/workers").await.body["workers"][0]["draining"], true);
-    assert_eq!(worker.beat().await, BeatReply::Drain);
+    assert_eq!(worker.beat(|_| ()).await, BeatReply::Drain);
 }
 
 #[tokio::test]

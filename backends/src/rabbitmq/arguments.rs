@@ -8,7 +8,7 @@ use trawl_common::settings::QueueType;
 /// Number of times that a message of a quorum queue may come back before it counts as expired. RabbitMQ 4 would
 /// use 20, but a worker that crashes gives back everything that it had; the records find what kills workers, one
 /// URL at a time.
-pub(super) const DELIVERY_LIMIT: i64 = 1_000_000;
+const DELIVERY_LIMIT: i64 = 1_000_000;
 
 /// The arguments of one queue.
 #[derive(Clone, Copy)]
@@ -60,11 +60,6 @@ impl Arguments<'_> {
 
     pub(super) fn has_delivery_limit(self) -> bool {
         self.is_consumed && self.kind == QueueType::Quorum
-    }
-
-    /// Returns the arguments without the delivery limit, as queues were declared before they had one.
-    pub(super) fn unlimited(self) -> Self {
-        Self { is_consumed: false, ..self }
     }
 }
 

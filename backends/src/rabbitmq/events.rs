@@ -61,7 +61,7 @@ async fn declare(
         let fed: Vec<_> = fed.iter().map(|queue| (*queue, pattern.as_str())).collect();
         return passive::feed(connection, names::EVENTS, ExchangeKind::Topic, &fed).await;
     }
-    let mut declaring = Declaring::on(connection, layout).await?;
+    let mut declaring = Declaring::on(connection).await?;
     declaring.exchange(names::EVENTS, ExchangeKind::Topic).await?;
     for (name, arguments) in queues {
         declaring.queue(&name, arguments).await?;

@@ -6,13 +6,12 @@ use std::time::Duration;
 use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, Connection, ExchangeKind};
-use tracing::warn;
 use trawl_common::frontier::ladder::RUNGS;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::{self, Items};
 
-use super::arguments::{self, Arguments, DELIVERY_LIMIT};
+use super::arguments::{self, Arguments};
 use super::channel::{answered, close, durable, is_precondition_failed};
 use super::connection::failed;
 use super::layout::Layout;
@@ -51,7 +50,7 @@ pub(super) enum Topology {
 
 /// Declares all exchanges and queues that URLs pass through.
 async fn declare(layout: &Layout, connection: &Connection) -> Result<()> {
-    let mut declaring = Declaring::on(connection, layout).await?;
+    let mut declaring = Declaring::on(connection).await?;
     declaring.exchange(names::FAILED_EXCHANGE, ExchangeKind::Direct).await?;
     declaring.exchange(names::EXPIRED_EXCHANGE, ExchangeKind::Direct).await?;
     declaring.exchange(names::EVENTS, ExchangeKind::Topic).await?;
@@ -60,11 +59,8 @@ async fn declare(layout: &Layout, connection: &Connection) -> Result<()> {
         declaring.queue(&name, arguments).await?;
     }
     for (line, inlet, arguments) in layout.inlets() {
-        let lane = names::line(line);
         declaring.queue(inlet, arguments).await?;
-        declaring.bind(inlet, names::URLS, lane).await?;
-        // Before inlets existed, external publishers wrote to the lanes directly.
-        declaring.unbind(lane, names::URLS, lane).await?;
+        declaring.bind(inlet, names::URLS, names::line(line)).await?;
     }
     declaring.bind(names::FAILED, names::FAILED_EXCHANGE, names::FAILED_KEY).await?;
     declaring.bind(names::EXPIRED, names::EXPIRED_EXCHANGE, names::EXPIRED_KEY).await?;
@@ -207,17 +203,8 @@ impl Stream {
                 }
             };
         }
-        let mut channel = answered(connection.create_channel()).await.map_err(failed)?;
-        let mut declared = answered(channel.queue_declare(self.name.into(), durable(), self.table())).await;
-        // Before December 2026 the stream of items was declared without it, and no policy changes that.
-        if declared.as_ref().is_err_and(lacks_segments) && self.settings.is_some() {
-            channel = answered(connection.create_channel()).await.map_err(failed)?;
-            let table = Self { segment_bytes: None, ..self }.table();
-            declared = answered(channel.queue_declare(self.name.into(), durable(), table)).await;
-            if declared.is_ok() {
-                warn_of_segments(self.name);
-            }
-        }
+        let channel = answered(connection.create_channel()).await.map_err(failed)?;
+        let declared = answered(channel.queue_declare(self.name.into(), durable(), self.table())).await;
         declared.map_err(|error| refused("stream", self.name, self.settings, &error))?;
         if let Some(name) = self.exchange {
             let declared = exchange(&channel, name, ExchangeKind::Topic).await;
@@ -268,15 +255,14 @@ pub(super) async fn longest_parked(connection: &Connection) -> Result<Duration> 
 /// the rest.
 pub(super) struct Declaring<'a> {
     connection: &'a Connection,
-    layout: &'a Layout,
     channel: Channel,
     conflicts: Vec<String>,
 }
 
 impl<'a> Declaring<'a> {
-    pub(super) async fn on(connection: &'a Connection, layout: &'a Layout) -> Result<Self> {
+    pub(super) async fn on(connection: &'a Connection) -> Result<Self> {
         let channel = answered(connection.create_channel()).await.map_err(failed)?;
-        Ok(Self { connection, layout, channel, conflicts: Vec::new() })
+        Ok(Self { connection, channel, conflicts: Vec::new() })
     }
 
     pub(super) async fn exchange(&mut self, name: &str, kind: ExchangeKind) -> Result<()> {
@@ -287,25 +273,10 @@ impl<'a> Declaring<'a> {
     }
 
     pub(super) async fn queue(&mut self, name: &str, arguments: Arguments<'_>) -> Result<()> {
-        let Err(error) = self.try_queue(name, arguments).await else { return Ok(()) };
-        // Older queues lack this one argument; only the broker's error text says which argument differs.
-        if !(is_precondition_failed(&error) && error.to_string().contains("'x-delivery-limit'")) {
-            return self.note("queue", name, error).await;
-        }
-        self.reopen().await?;
-        match self.try_queue(name, arguments.unlimited()).await {
-            Ok(()) => {
-                if self.layout.is_news(name) {
-                    warn_of_limit(name);
-                }
-                Ok(())
-            }
+        match answered(self.channel.queue_declare(name.into(), durable(), arguments.table())).await {
+            Ok(_) => Ok(()),
             Err(error) => self.note("queue", name, error).await,
         }
-    }
-
-    async fn try_queue(&self, name: &str, arguments: Arguments<'_>) -> lapin::Result<()> {
-        answered(self.channel.queue_declare(name.into(), durable(), arguments.table())).await.map(drop)
     }
 
     /// Keeps a conflict to report at the end; any other error is returned at once.
@@ -314,22 +285,12 @@ impl<'a> Declaring<'a> {
             return Err(failed(error));
         }
         self.conflicts.push(conflict(what, name, &error));
-        self.reopen().await
-    }
-
-    async fn reopen(&mut self) -> Result<()> {
         self.channel = answered(self.connection.create_channel()).await.map_err(failed)?;
         Ok(())
     }
 
     pub(super) async fn bind(&self, queue: &str, exchange: &str, key: &str) -> Result<()> {
         bind(&self.channel, queue, exchange, key).await
-    }
-
-    async fn unbind(&self, queue: &str, exchange: &str, key: &str) -> Result<()> {
-        let none = FieldTable::default();
-        let unbound = self.channel.queue_unbind(queue.into(), exchange.into(), key.into(), none);
-        unbound.await.map_err(failed)
     }
 
     pub(super) async fn end(self) -> Result<()> {
@@ -341,27 +302,6 @@ impl<'a> Declaring<'a> {
             }
         }
     }
-}
-
-fn lacks_segments(error: &lapin::Error) -> bool {
-    is_precondition_failed(error) && error.to_string().contains("'x-stream-max-segment-size-bytes'")
-}
-
-fn warn_of_segments(stream: &str) {
-    warn!(
-        stream,
-        "was declared before its segments had a size of their own: what items.max_size and items.retention let go stays until \
-         500 MB are full. To have less kept, read what is in it, and delete it: it is declared anew"
-    );
-}
-
-fn warn_of_limit(queue: &str) {
-    warn!(
-        queue,
-        "was declared before it had a delivery limit: RabbitMQ 4 takes what came back 20 times for expired. Set a policy \
-         (rabbitmqctl set_policy trawl-{queue} '^{queue}$' '{{\"delivery-limit\":{DELIVERY_LIMIT}}}' --apply-to queues), or \
-         empty and delete it, and it is declared anew"
-    );
 }
 
 async fn exchange(channel: &Channel, name: &str, kind: ExchangeKind) -> lapin::Result<()> {

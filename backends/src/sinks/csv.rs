@@ -42,9 +42,7 @@ pub(super) fn check(input: impl Read, columns: &Columns) -> io::Result<()> {
         .has_headers(false)
         .from_reader(input.take(LONGEST_HEAD))
         .read_byte_record(&mut found)?;
-    // Older versions wrote names without escaping.
-    let is_of =
-        |(found, name): (&[u8], &str)| found == name.as_bytes() || found == text_cell(name).as_bytes();
+    let is_of = |(found, name): (&[u8], &str)| found == text_cell(name).as_bytes();
     if found.len() == columns.names().count() && found.iter().zip(columns.names()).all(is_of) {
         return Ok(());
     }

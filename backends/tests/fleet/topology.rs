@@ -94,35 +94,8 @@ async fn queues_have_a_delivery_limit_that_a_crash_loop_does_not_reach() {
 }
 
 #[tokio::test]
-async fn a_queue_from_before_it_had_a_delivery_limit_stops_nobody() {
-    let vhost = VirtualHost::new().await;
-    let old = json!({
-        "x-queue-type": "quorum", "x-message-ttl": 3_600_000, "x-dead-letter-exchange": "expired_exchange",
-        "x-dead-letter-routing-key": "expired", "x-dead-letter-strategy": "at-least-once",
-        "x-overflow": "reject-publish",
-    });
-    vhost.declare("url_queue_ttl", true, old.clone()).await;
-    let queue = connect(&vhost, &Queues::default()).await.unwrap();
-    queue.consume(8, 8).await.unwrap();
-    assert_eq!(vhost.queue("url_queue_ttl").await["arguments"], old);
-}
-
-/// Strangers wrote to the lanes themselves before there were inlets.
-#[tokio::test]
 async fn what_is_published_to_the_exchange_comes_once_from_an_inlet_that_dead_letters_nothing() {
     let vhost = VirtualHost::new().await;
-    connect(&vhost, &Queues::default()).await.unwrap();
-    let channel = channel(&vhost).await;
-    for lane in ["url_queue_ttl", "priority_queue", "task_queue"] {
-        let bound = channel.queue_bind(
-            lane.into(),
-            "urls".into(),
-            lane.into(),
-            Default::default(),
-            FieldTable::default(),
-        );
-        bound.await.unwrap();
-    }
     let queue = connect(&vhost, &Queues::default()).await.unwrap();
     for (lane, taken) in
         [("url_queue_ttl", Lane::Bulk), ("priority_queue", Lane::Priority), ("task_queue", Lane::Task)]

@@ -106,7 +106,7 @@ impl NewJob {
 
     /// Creates the job of a spider for an instant of its schedule: the same, whichever worker submits it.
     pub fn scheduled(spider: &SpiderRef, instant: UnixMs) -> Self {
-        let key = format!("{}{instant}", schedule_prefix(spider));
+        let key = format!("schedule:{spider}:{instant}");
         let new = Self::from_id(CrawlId::of_schedule(spider, instant), spider.clone());
         Self { idempotency_key: key.parse().ok(), is_scheduled: true, ..new }
     }
@@ -123,14 +123,7 @@ impl NewJob {
 
     /// The dedup scope of its crawl if neither the job nor the spider's file sets one.
     pub fn usual_dedup(&self) -> DedupScope {
-        let is_scheduled = self.is_scheduled || self.has_key_of_schedule();
-        if is_scheduled { DedupScope::Spider } else { DedupScope::Crawl }
-    }
-
-    /// Whether its key is one of its spider's schedule. Older programs mark the jobs of schedules by nothing else.
-    fn has_key_of_schedule(&self) -> bool {
-        let prefix = schedule_prefix(&self.spider_ref());
-        self.idempotency_key.as_ref().is_some_and(|key| key.as_str().starts_with(&prefix))
+        if self.is_scheduled { DedupScope::Spider } else { DedupScope::Crawl }
     }
 
     /// The pages of the job.
@@ -166,11 +159,6 @@ impl NewJob {
     }
 }
 
-/// Returns the beginning of the idempotency keys of a spider's scheduled jobs.
-fn schedule_prefix(spider: &SpiderRef) -> String {
-    format!("schedule:{spider}:")
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -196,17 +184,6 @@ mod tests {
             |count| NewJob { arguments: Arguments::new((0..count).map(argument)).unwrap(), ..job("one") };
         assert_eq!(arguments(100).check(), Ok(()));
         assert_eq!(arguments(101).check(), Err(InvalidJob::Arguments(101)));
-    }
-
-    #[test]
-    fn a_job_of_a_schedule_that_an_older_program_asked_for_is_known_by_its_key() {
-        let spider: SpiderRef = "books/shop".parse().unwrap();
-        let due = NewJob::scheduled(&spider, UnixMs(1_795_435_200_000));
-        let of_older = NewJob { is_scheduled: false, ..due };
-        assert_eq!(of_older.usual_dedup(), DedupScope::Spider);
-        let of_another = NewJob { spider: "shop2".parse().unwrap(), ..of_older };
-        assert_eq!(of_another.usual_dedup(), DedupScope::Crawl);
-        assert_eq!(job("one").usual_dedup(), DedupScope::Crawl);
     }
 
     #[test]

@@ -217,6 +217,25 @@ pub struct Heartbeat {
     pub behind: BTreeMap<SpiderName, u64>,
 }
 
+impl Heartbeat {
+    /// Returns the heartbeat of a worker that has nothing to do.
+    pub fn idle(worker: WorkerId) -> Self {
+        Self {
+            worker,
+            version: env!("CARGO_PKG_VERSION"),
+            in_flight: 0,
+            pages_per_second: 0.0,
+            latency: None,
+            trouble: None,
+            lacks: BTreeMap::new(),
+            running: BTreeMap::new(),
+            programs: BTreeMap::new(),
+            outdated: BTreeMap::new(),
+            behind: BTreeMap::new(),
+        }
+    }
+}
+
 /// The command for a running worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BeatReply {

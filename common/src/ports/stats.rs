@@ -137,6 +137,24 @@ impl WorkerState {
     /// The health of a worker that nothing keeps from its work.
     pub const WELL: &str = "ok";
 
+    /// Returns the state of a worker that has nothing to do.
+    pub fn idle(worker: WorkerId) -> Self {
+        Self {
+            worker,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            draining: false,
+            in_flight: 0,
+            pages_per_second: 0.0,
+            latency: None,
+            health: Self::WELL.to_owned(),
+            lacks: BTreeMap::new(),
+            running: BTreeMap::new(),
+            programs: BTreeMap::new(),
+            outdated: BTreeMap::new(),
+            behind: BTreeMap::new(),
+        }
+    }
+
     /// Returns whether nothing keeps it from its work.
     pub fn is_well(&self) -> bool {
         self.health == Self::WELL

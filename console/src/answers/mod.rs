@@ -38,6 +38,8 @@ pub(crate) struct Crawl {
     pub(crate) incomplete: bool,
     pub(crate) empty: bool,
     pub(crate) stalled: bool,
+    /// Whether nothing more will happen to it.
+    pub(crate) over: bool,
     pub(crate) dedup: String,
     pub(crate) admitted: Number,
     pub(crate) done: Number,
@@ -71,11 +73,6 @@ pub(crate) struct Part {
 }
 
 impl Crawl {
-    /// Whether nothing more will happen to it.
-    pub(crate) fn is_over(&self) -> bool {
-        self.status.is_over() && self.pending.0 == 0
-    }
-
     /// Its status, or its main problem.
     pub(crate) fn status(&self) -> &'static str {
         self.status.word(self.incomplete, self.empty, self.stalled)
@@ -95,7 +92,7 @@ impl Crawl {
     /// The time of its end; `None` while it goes on.
     pub(crate) fn ended_at(&self) -> Option<UnixMs> {
         let took = Duration::try_from_secs_f64(self.seconds.0).unwrap_or_default();
-        self.is_over().then(|| Some(self.started.instant()?.plus(took))).flatten()
+        self.over.then(|| Some(self.started.instant()?.plus(took))).flatten()
     }
 
     pub(crate) fn may_pause(&self) -> bool {
@@ -214,6 +211,12 @@ pub(crate) struct Worker {
     pub(crate) pages_per_second: Rate,
     pub(crate) latency: Option<Latency>,
     pub(crate) health: Text,
+    /// The spiders that it cannot work for, and why.
+    #[serde(default)]
+    pub(crate) lacks: BTreeMap<String, Text>,
+    /// The spiders that it has only the old files of, and why.
+    #[serde(default)]
+    pub(crate) outdated: BTreeMap<String, Text>,
     /// The tasks that its programs process, each with its start.
     pub(crate) running: BTreeMap<String, Time>,
     /// The versions of the programs that it uses, by spider.

@@ -56,7 +56,7 @@ pub(crate) async fn show(
     let CrawlHosts { mut hosts, tasks } = console.ask(&visitor, call).await?;
     hosts.truncate(SHOWN);
     let title = format!("Crawl {}", crawl.crawl);
-    let page = Page::new(title, Here::Crawls, &visitor).live(!crawl.is_over());
+    let page = Page::new(title, Here::Crawls, &visitor).live(!crawl.over);
     let tasks = tasks.filter(|tasks| tasks.admitted.0 > 0);
     html(&CrawlPage { page, crawl, hosts, tasks })
 }

@@ -78,7 +78,7 @@ pub(crate) async fn show(
     let (running, paused, pending) =
         (with(CrawlState::Running), with(CrawlState::Paused), with(CrawlState::Pending));
     // Open crawls first; the sort keeps the latest first among equals.
-    crawls.sort_by_key(|crawl| (crawl.is_over(), crawl.status == CrawlState::Pending));
+    crawls.sort_by_key(|crawl| (crawl.over, crawl.status == CrawlState::Pending));
     let now = UnixMs::now();
     let is_recent = |crawl: &&Crawl| crawl.ended_at().is_none_or(|ended| now.since(ended) < RECENT);
     let recent: Vec<&Crawl> = crawls.iter().filter(is_recent).collect();

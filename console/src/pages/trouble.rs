@@ -37,7 +37,7 @@ pub(crate) struct Trouble {
 
 impl Trouble {
     fn new(crawl: Crawl) -> Option<Self> {
-        let (is_over, is_failed) = (crawl.is_over(), has_failed(&crawl));
+        let (is_over, is_failed) = (crawl.over, has_failed(&crawl));
         // A crawl that has nothing left to do waits for a moment only.
         let waits = if crawl.pending.0 > 0 { crawl.waits } else { Vec::new() };
         let problem = crawl.job.as_ref().and_then(|job| job.problem.clone());
@@ -90,14 +90,14 @@ pub(crate) async fn find(
 ) -> Result<(Vec<Trouble>, u64), Failure> {
     let mut troubles = Vec::new();
     let is_still = |crawl: &&&Crawl| {
-        let is_open = !crawl.is_over() && crawl.pending.0 > 0;
+        let is_open = !crawl.over && crawl.pending.0 > 0;
         is_open && (crawl.stalled || !crawl.notes.is_empty() || !console.samples.is_moving(&crawl.crawl))
     };
     for crawl in crawls.iter().filter(is_still).take(ASKED) {
         troubles.extend(asked(console, visitor, &crawl.crawl).await?.and_then(Trouble::new));
     }
     let mut told = HashSet::new();
-    for crawl in crawls.iter().filter(|crawl| crawl.is_over()) {
+    for crawl in crawls.iter().filter(|crawl| crawl.over) {
         let is_latest = told.insert(crawl.spider.as_str());
         if is_latest && (!crawl.notes.is_empty() || has_failed(crawl)) {
             troubles.extend(asked(console, visitor, &crawl.crawl).await?.and_then(Trouble::new));

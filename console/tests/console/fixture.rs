@@ -244,17 +244,11 @@ impl Worker {
             tokio::time::timeout(LIMIT, self.frontier.claim_tasks(1)).await.unwrap().unwrap().remove(0);
         self.frontier.start(&[Claim::new(&claimed.message)]).await.unwrap();
         let beat = Heartbeat {
-            worker: self.name.clone(),
-            version: "0",
             in_flight: 1,
-            pages_per_second: 0.0,
-            latency: None,
-            trouble: None,
-            lacks: Default::default(),
             running: [(claimed.message.key().to_string(), UnixMs::now())].into(),
-            programs: Default::default(),
-            outdated: Default::default(),
-            behind: Default::default(),
+            lacks: [("away".parse().unwrap(), "its file is not there".to_owned())].into(),
+            outdated: [("broken".parse().unwrap(), "its file has a mistake".to_owned())].into(),
+            ..Heartbeat::idle(self.name.clone())
         };
         self.frontier.beat(&beat).await.unwrap();
         claimed

@@ -132,6 +132,8 @@ async fn tasks_are_listed_by_place_crawl_and_spider_those_that_run_first() {
     assert!(places.is_sorted() && all.has(" data-live"), "{}", all.text);
     let workers = anna.get("/workers").await;
     assert!(workers.has(&format!("href=\"/tasks/{}\"", runs.message.key())), "{}", workers.text);
+    assert!(workers.has("cannot work for away: its file is not there"), "{}", workers.text);
+    assert!(workers.has("has the old file of broken: its file has a mistake"), "{}", workers.text);
     let shown = anna.get(&format!("/crawls/{}", crawl.id)).await;
     assert!(shown.has("1 of 3 tasks have ended") && shown.has("/tasks?crawl="), "{}", shown.text);
 }

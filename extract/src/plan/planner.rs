@@ -282,9 +282,11 @@ impl Planner {
 
 fn kind(field: &spider::Field) -> Kind {
     match &field.from {
-        // They are absolute already.
-        FieldSource::Page(page) if page.kind() == Kind::Url => Kind::Text,
-        FieldSource::Page(page) => page.kind(),
+        FieldSource::Page(page) if field.kind == Kind::default() => match page.kind() {
+            // They are absolute already.
+            Kind::Url => Kind::Text,
+            kind => kind,
+        },
         _ => field.kind,
     }
 }

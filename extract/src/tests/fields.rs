@@ -46,6 +46,19 @@ fn what_stands_on_several_lines_of_an_element_is_several_words() {
 }
 
 #[test]
+fn what_belongs_to_the_page_as_a_whole_is_converted_like_any_other_value() {
+    let page = "<title>7 pages</title><a href=/a>a</a><a href=/b>b</a>";
+    let of = |page, kind| Field { kind, ..Field::new(FieldSource::Page(page)) };
+    let fields = [
+        ("number", of(PageField::Title, Kind::Integer)),
+        ("scheme", Field { regex: Some(sited("^[a-z]+")), ..of(PageField::Url, Kind::Text) }),
+        ("text", of(PageField::Title, Kind::Text)),
+        ("count", of(PageField::LinkCount, Kind::Text)),
+    ];
+    assert_eq!(item(fields, page), json!({"number": 7, "scheme": "https", "text": "7 pages", "count": 2}));
+}
+
+#[test]
 fn kinds_patterns_formats_and_defaults_make_values() {
     let page = "<base href=/b/><p class=price>Price: 1.234,50 €<p class=day>1 May 2024<a href=x#y>z</a><i class=sold></i>";
     let of = |kind, selector| Field { kind, ..css(selector) };

@@ -14,7 +14,6 @@ pub(super) enum Field {
     /// The time of the page's last change.
     Modified,
     Changefreq,
-    Priority,
     /// The Google News extension.
     News,
 }
@@ -83,7 +82,6 @@ const SITEMAP_FIELDS: &[(&str, Field)] = &[
     ("loc", Field::Location),
     ("lastmod", Field::Modified),
     ("changefreq", Field::Changefreq),
-    ("priority", Field::Priority),
     ("news", Field::News),
 ];
 

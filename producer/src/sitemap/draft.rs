@@ -68,9 +68,6 @@ impl Draft {
             Field::Modified if text.is_empty() => {}
             Field::Modified => self.entry.lastmod = Some(text.to_owned()),
             Field::Changefreq => self.entry.changefreq = text.parse().ok(),
-            Field::Priority => {
-                self.entry.priority = text.parse().ok().filter(|weight| (0.0..=1.0).contains(weight));
-            }
             Field::Link | Field::News => {}
         }
         None
@@ -118,7 +115,6 @@ mod tests {
         let expected = Entry {
             loc: "http://a.example/".into(),
             lastmod: Some("2024-01-02".into()),
-            priority: Some(0.8),
             changefreq: Some(Changefreq::Weekly),
             news: false,
         };
@@ -127,7 +123,7 @@ mod tests {
 
     #[test]
     fn nonsense_beside_a_location_is_ignored() {
-        for nonsense in ["<priority>7</priority>", "<priority>NaN</priority>", "<priority>0,5</priority>"] {
+        for nonsense in ["<changefreq>7</changefreq>", "<changefreq/>", "<priority>0,5</priority>"] {
             let source = format!("<urlset><url><loc>x</loc>{nonsense}<lastmod/></url></urlset>");
             assert_eq!(entries(&source), [Entry { loc: "x".into(), ..Entry::default() }]);
         }

@@ -1,7 +1,5 @@
 //! An entry of a source, and the reasons why one may be unusable.
 
-use std::str::FromStr;
-
 use trawl_common::text::printable;
 
 /// A page and its source's hints about it. Only the location is always present.
@@ -12,16 +10,15 @@ pub struct Entry {
     /// The time of the page's last change, as written: a W3C date. [`changed_by`](super::changed_by) parses
     /// it.
     pub lastmod: Option<String>,
-    /// The page's weight within its site, from 0 to 1; `None` if the source has no such number.
-    pub priority: Option<f32>,
     /// The declared frequency of changes.
     pub changefreq: Option<Changefreq>,
     /// Whether the entry carries the Google News extension.
     pub news: bool,
 }
 
-/// The seven values of `<changefreq>` in sitemaps.org 0.9.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The seven values of `<changefreq>` in sitemaps.org 0.9, in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 #[expect(missing_docs, reason = "the words of the standard")]
 pub enum Changefreq {
     Always,
@@ -31,39 +28,6 @@ pub enum Changefreq {
     Monthly,
     Yearly,
     Never,
-}
-
-impl Changefreq {
-    /// Returns the word used in a sitemap.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Always => "always",
-            Self::Hourly => "hourly",
-            Self::Daily => "daily",
-            Self::Weekly => "weekly",
-            Self::Monthly => "monthly",
-            Self::Yearly => "yearly",
-            Self::Never => "never",
-        }
-    }
-}
-
-impl FromStr for Changefreq {
-    type Err = ();
-
-    /// Parses the word, ignoring case.
-    fn from_str(word: &str) -> Result<Self, ()> {
-        Ok(match word.to_ascii_lowercase().as_str() {
-            "always" => Self::Always,
-            "hourly" => Self::Hourly,
-            "daily" => Self::Daily,
-            "weekly" => Self::Weekly,
-            "monthly" => Self::Monthly,
-            "yearly" => Self::Yearly,
-            "never" => Self::Never,
-            _ => return Err(()),
-        })
-    }
 }
 
 /// An entry that cannot be used.
@@ -112,6 +76,7 @@ mod tests {
     fn a_change_frequency_is_read_in_any_case() {
         assert_eq!("Daily".parse(), Ok(Changefreq::Daily));
         assert_eq!("NEVER".parse(), Ok(Changefreq::Never));
-        assert_eq!("fortnightly".parse::<Changefreq>(), Err(()));
+        assert!("fortnightly".parse::<Changefreq>().is_err());
+        assert_eq!(<&str>::from(Changefreq::Monthly), "monthly");
     }
 }

@@ -34,7 +34,7 @@ impl Sorter {
 
     /// Returns the finding for an entry that a site publishes; `None` if it is outside the spider's domains.
     pub(super) fn sort(&self, entry: &Entry) -> Option<Finding> {
-        let changefreq = entry.changefreq.map(|freq| freq.as_str());
+        let changefreq = entry.changefreq.map(Into::into);
         let modified = entry.lastmod.as_deref().and_then(sitemap::changed_by);
         let hints = Hints { changefreq, news: entry.news };
         match self.listed(NewRequest::get(&entry.loc), hints) {

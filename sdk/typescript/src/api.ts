@@ -1806,8 +1806,16 @@ export interface components {
              * @description The number of URLs that it holds
              */
             in_flight: number;
+            /** @description The spiders that it was lately asked to work for and cannot, and why */
+            lacks: {
+                [key: string]: string;
+            };
             /** @description The latency of its recent requests; absent if it made none */
             latency?: components["schemas"]["Latency"];
+            /** @description The spiders that it works for by an older version of their files, and why the newer one cannot be used */
+            outdated: {
+                [key: string]: string;
+            };
             /** Format: double */
             pages_per_second: number;
             /** @description The versions of the programs that it uses, by spider: where two workers differ, their files do; at most 200 */

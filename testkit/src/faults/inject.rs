@@ -99,8 +99,7 @@ impl Injector {
         let settings = [
             own("RABBITMQ_URL", format!("amqp://guest:guest@{}/%2f", self.broker_proxy.address)),
             own("REDIS_URL", format!("redis://{}/0", self.store_proxy.address)),
-            // By its earlier name, which a worker of an earlier release knows as well.
-            own("TRAWL__RECOVERY__PATIENCE", format!("{}ms", self.lost_after.as_millis())),
+            own("TRAWL__RECOVERY__LOST_AFTER", format!("{}ms", self.lost_after.as_millis())),
             own("TRAWL__FETCH__ALLOW_PRIVATE", "true".to_owned()),
             // The site delays sitemaps until the crawl has caught up.
             own("TRAWL__FETCH__TIMEOUT", "1h".to_owned()),

@@ -54,6 +54,8 @@ pub(super) enum Format {
 /// The items to print.
 pub(super) struct Wanted {
     pub(super) crawl: Option<CrawlId>,
+    /// Whether the fleet knows that crawl.
+    pub(super) is_known: bool,
     pub(super) spider: Option<SpiderName>,
 }
 

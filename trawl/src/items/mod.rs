@@ -40,11 +40,11 @@ impl Args {
     }
 
     async fn read(&self, settings: &Settings, global: &Global) -> Outcome {
-        let crawl = match &self.crawl {
-            Some(arg) => Some(crawl(arg, settings, global).await?),
-            None => None,
+        let (crawl, is_known) = match &self.crawl {
+            Some(arg) => crawl(arg, settings, global).await.map(|(id, is_known)| (Some(id), is_known))?,
+            None => (None, false),
         };
-        let wanted = Wanted { crawl, spider: self.spider.clone() };
+        let wanted = Wanted { crawl, is_known, spider: self.spider.clone() };
         let stream = ItemStream::new(&settings.rabbitmq, &settings.items, settings.queues.topology)?;
         let bookmark = match &self.reader {
             Some(name) => {
@@ -77,12 +77,12 @@ impl Args {
     }
 }
 
-/// Returns the selected crawl. A crawl that the fleet has forgotten may still have items; it is selected by its
-/// complete id.
-async fn crawl(arg: &CrawlArg, settings: &Settings, global: &Global) -> Result<CrawlId, Fail> {
+/// Returns the selected crawl, and whether the fleet knows it. A crawl that it has forgotten may still have items; it is
+/// selected by its complete id.
+async fn crawl(arg: &CrawlArg, settings: &Settings, global: &Global) -> Result<(CrawlId, bool), Fail> {
     let backend = Backend::of_fleet(settings.clone(), global).await?;
     match (arg.crawl_stats(&*backend.stats).await?, arg) {
-        (None, CrawlArg::Named(id)) => Ok(id.clone()),
-        _ => Ok(backend.crawl(arg).await?.crawl),
+        (None, CrawlArg::Named(id)) => Ok((id.clone(), false)),
+        _ => Ok((backend.crawl(arg).await?.crawl, true)),
     }
 }

@@ -102,6 +102,18 @@ impl<'a> Reading<'a> {
             return Ok(Exit::Ok);
         }
         self.warn_of_losses();
+        match &self.wanted.crawl {
+            Some(id) if self.written == 0 && !self.wanted.is_known => {
+                return Err(Fail::usage(format!(
+                    "no crawl {id}: `trawl status` lists them. Nor is an item of it in the stream"
+                )));
+            }
+            // A bookmark may be at the end already.
+            Some(id) if self.written == 0 && self.bookmark.is_none() => anstream::eprintln!(
+                "no item of crawl {id} is in the stream: `trawl spider check` shows to which sinks its spider's items go"
+            ),
+            _ => {}
+        }
         self.rows.unknown().map_or(Ok(Exit::Ok), |message| Err(Fail::usage(message)))
     }
 

@@ -104,12 +104,14 @@ impl Args {
         };
         session.close().await?;
         let (new, known, invalid) = (counted(answer.new, "new task"), count(answer.known), answer.invalid);
-        backend.say(format!("{new} in crawl {}, {known} known", crawl.id));
+        let left_out =
+            if invalid > 0 { format!(", {invalid} invalid, which are left out") } else { String::new() };
+        backend.say(format!("{new} in crawl {}, {known} known{left_out}", crawl.id));
         match self.json {
             true => print_json(&answer),
             false => println!("{}", crawl.id),
         }
-        Ok(if invalid > 0 { Exit::Failed } else { Exit::Ok })
+        Ok(if invalid > 0 { Exit::FailedUrls } else { Exit::Ok })
     }
 
     async fn named_crawl(&self, backend: &Backend) -> Result<Option<CrawlId>, Fail> {

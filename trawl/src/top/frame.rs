@@ -236,18 +236,10 @@ mod tests {
             CrawlView { stats, pages_per_second: 10.0 }
         };
         let worker = |number| WorkerState {
-            worker: format!("worker-{number}").parse().unwrap(),
-            version: "0".to_owned(),
-            draining: false,
             in_flight: 7,
             pages_per_second: 10.0,
             latency: Some(Latency { p50_ms: 120, p95_ms: 480 }),
-            health: WorkerState::WELL.to_owned(),
-            lacks: Default::default(),
-            running: Default::default(),
-            programs: Default::default(),
-            outdated: Default::default(),
-            behind: Default::default(),
+            ..WorkerState::idle(format!("worker-{number}").parse().unwrap())
         };
         let host = |number| HostView {
             host: format!("h{number}.example"),

@@ -48,10 +48,12 @@ async fn each_reader_goes_on_from_its_own_position() {
         (&["--from", "2030-01-01T00:00:00Z"], 0),
         (&["--from", "2020-01-01T00:00:00Z", "--spider", &fleet.name], 50),
         (&["--spider", "other"], 0),
-        (&["--crawl", "other"], 0),
     ] {
         assert_eq!(lines(&fleet, words).await.len(), count, "{words:?}");
     }
+    let unknown = fleet.command(&["items", "--crawl", "other"]).output().await.unwrap();
+    let said = String::from_utf8_lossy(&unknown.stderr);
+    assert!(unknown.status.code() == Some(2) && said.contains("no crawl other"), "{said}");
 }
 
 #[tokio::test]

@@ -10,8 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
-use trawl_common::frontier::Start;
-use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
+use trawl_common::frontier::outcome::Outcome;
 use trawl_common::ports::{Claim, Fatal};
 use trawl_common::time::UnixMs;
 use trawl_common::trace;
@@ -19,12 +18,9 @@ use trawl_common::trace;
 use super::Fetching;
 use super::page::{Processed, hand_over, process};
 use crate::job::Job;
-use crate::job::settlement::{Disposition, Place, Settlement};
+use crate::job::settlement::{Disposition, Place, Settlement, not_started, panicked};
 use crate::schedule::domains::SLOW;
 use crate::schedule::{Next, Permits, Ready};
-
-/// Approximate wait of a URL whose crawl has as many pages in flight as it may still do.
-const AWAITED: Duration = Duration::from_secs(2);
 
 /// Starts jobs as they become ready, until `ready` is closed and empty; then waits for the running ones. After `stop`,
 /// jobs that have not started are released. Stops the worker if a port fails permanently.
@@ -39,7 +35,7 @@ pub(crate) async fn run(
         while running.try_join_next().is_some() {}
         if stop.is_cancelled() {
             for Ready { job, .. } in jobs {
-                pass_on(&settle, Settlement::from_job(job, Outcome::Released)).await;
+                pass_on(&settle, Settlement::from_job(job, Outcome::Release)).await;
             }
             continue;
         }
@@ -75,24 +71,11 @@ async fn start(
     let starts = fetching.frontier.start(&claims).await?;
     let mut go = Vec::with_capacity(jobs.len());
     for (ready, start) in jobs.into_iter().zip(starts) {
-        let outcome = match start {
-            Start::Go => {
-                go.push(ready);
-                continue;
-            }
-            Start::Awaited => {
-                let until = UnixMs::now().plus(AWAITED.mul_f64(rand::random_range(1.0..2.0)));
-                pass_on(settle, Settlement::snooze(ready.job, until)).await;
-                continue;
-            }
-            Start::Poison => {
-                let failure = Failure::new(Class::Crash, "started several times and never finished");
-                Outcome::Failed(failure, Reason::Poison)
-            }
-            Start::Full => Outcome::Skipped(Skip::Limit),
-            Start::Lost => Outcome::SentAgain,
-        };
-        pass_on(settle, Settlement::from_job(ready.job, outcome)).await;
+        match not_started(start) {
+            None => go.push(ready),
+            Some(Outcome::Snooze { until }) => pass_on(settle, Settlement::snooze(ready.job, until)).await,
+            Some(outcome) => pass_on(settle, Settlement::from_job(ready.job, outcome)).await,
+        }
     }
     Ok(go)
 }
@@ -177,11 +160,6 @@ fn put_off(job: &Job, away: Duration) -> Processed {
 async fn unless_panicked(job: Job, handling: impl Future<Output = Settlement>) -> Settlement {
     let settlement = AssertUnwindSafe(handling).catch_unwind().await;
     settlement.unwrap_or_else(|_| Settlement::from_job(job, panicked()))
-}
-
-/// The page is not retried: it would do to other workers what it has done to this one.
-fn panicked() -> Outcome {
-    Outcome::Failed(Failure::new(Class::Crash, "handling it made the worker panic"), Reason::Final)
 }
 
 async fn pass_on(settle: &mpsc::Sender<Settlement>, settlement: Settlement) {

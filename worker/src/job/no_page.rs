@@ -25,11 +25,11 @@ impl NoPage {
             Outcome::Failed(failure, _) => Some(failed(failure, attempt)),
             Outcome::Retry(failure, _) => (wanted == Failures::Each).then(|| failed(failure, attempt)),
             Outcome::Skipped(skip) => skipped(*skip, attempt),
-            Outcome::Deferred { .. }
-            | Outcome::Unready { .. }
+            Outcome::Snooze { .. }
+            | Outcome::Requeue { .. }
             | Outcome::Expired
-            | Outcome::SentAgain
-            | Outcome::Released => None,
+            | Outcome::Republish
+            | Outcome::Release => None,
         });
         match view {
             Some(view) => Ok(Self { outcome, view }),

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
+use trawl_common::frontier::Start;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::outcome::{Failure, Outcome, Reason, Skip};
+use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::frontier::retry;
 use trawl_common::health::Health;
 use trawl_common::ports::{Claimed, Error, PageVisit};
@@ -35,7 +36,7 @@ pub(crate) struct Handled {
     pub(crate) slot: Option<OwnedSemaphorePermit>,
     /// The place of a page in flight, which is freed when its many links are admitted.
     pub(crate) place: Option<Place>,
-    /// The number of retries if its program fails; `None` for that of the settings.
+    /// Maximum number of retries if its program fails; `None` for that of the settings.
     pub(crate) retries: Option<u32>,
 }
 
@@ -69,10 +70,10 @@ impl From<Outcome> for Disposition {
             Outcome::Failed(failure, reason) => Self::Failed { failure, reason, memory: None },
             Outcome::Expired => Self::Expired,
             Outcome::Retry(failure, until) => Self::Retry { failure, until },
-            Outcome::Deferred { until } => Self::Snooze { until },
-            Outcome::Unready { until } => Self::Requeue { until },
-            Outcome::SentAgain => Self::Republish,
-            Outcome::Released => Self::Release,
+            Outcome::Snooze { until } => Self::Snooze { until },
+            Outcome::Requeue { until } => Self::Requeue { until },
+            Outcome::Republish => Self::Republish,
+            Outcome::Release => Self::Release,
         }
     }
 }
@@ -95,14 +96,40 @@ impl Handled {
 /// Ends the worker by this error. Returns the outcome of the work that met it.
 pub(crate) fn aborted(health: &Health, error: impl Into<Error>) -> Outcome {
     health.ends_by(error);
-    Outcome::Released
+    Outcome::Release
+}
+
+/// Approximate wait of a URL or a task whose crawl has as many in flight as its limit still allows.
+const AWAITED: Duration = Duration::from_secs(2);
+
+/// Returns the outcome of a URL or a task that may not start; `None` if it may.
+pub(crate) fn not_started(start: Start) -> Option<Outcome> {
+    match start {
+        Start::Go => None,
+        Start::Awaited => {
+            let until = UnixMs::now().plus(AWAITED.mul_f64(rand::random_range(1.0..2.0)));
+            Some(Outcome::Snooze { until })
+        }
+        Start::Poison => {
+            let failure = Failure::new(Class::Crash, "started several times and never finished");
+            Some(Outcome::Failed(failure, Reason::Poison))
+        }
+        Start::Full => Some(Outcome::Skipped(Skip::Limit)),
+        Start::Lost => Some(Outcome::Republish),
+    }
+}
+
+/// Returns the outcome of a URL or a task that made this worker panic. It is not retried: it would do the same to
+/// others.
+pub(crate) fn panicked() -> Outcome {
+    Outcome::Failed(Failure::new(Class::Crash, "handling it made the worker panic"), Reason::Final)
 }
 
 impl Settlement {
     /// Creates the settlement of a URL or a task of which nothing more is known.
     pub(crate) fn new(message: Message, disposition: impl Into<Disposition>) -> Self {
-        let (attempts, took, slot, place, retries) = Default::default();
-        let disposition = disposition.into();
+        let (attempts, took, slot, place) = Default::default();
+        let (retries, disposition) = (message.work.retries(), disposition.into());
         Self(Box::new(Handled { message, attempts, disposition, took, slot, place, retries }))
     }
 
@@ -111,7 +138,8 @@ impl Settlement {
         let Job { message, attempts, spider, .. } = job;
         let mut settlement = Self::new(message, disposition);
         settlement.0.attempts = attempts;
-        settlement.0.retries = spider.spider.handler.as_ref().and_then(|handler| handler.retries);
+        let of_program = spider.spider.handler.as_ref().and_then(|handler| handler.retries);
+        settlement.0.retries = settlement.0.retries.or(of_program);
         settlement
     }
 
@@ -195,8 +223,7 @@ impl Settlement {
 
     /// Turns this into a failure, because the program's items cannot be read to their end.
     pub(crate) fn failed(mut self, settings: &Retry, failure: Failure) -> Self {
-        let policy = self.0.output().map_or_else(|| settings.clone(), |output| output.spider.retry(settings));
-        let policy = Retry { max: self.0.retries.unwrap_or(policy.max), ..policy };
+        let policy = Retry { max: self.0.retries.unwrap_or(settings.max), ..settings.clone() };
         let (attempts, now) = (self.0.attempts + 1, UnixMs::now());
         self.0.disposition = retry::again(&policy, failure, attempts, now, rand::random()).into();
         self

@@ -77,5 +77,5 @@ pub(crate) fn refused(policy: &Retry, job: &mut Job, failure: Failure, until: Un
             _ => job.failed(policy, failure),
         };
     }
-    Outcome::Deferred { until: until.min(UnixMs::now().plus(FIRST_LOOK)) }
+    Outcome::Snooze { until: until.min(UnixMs::now().plus(FIRST_LOOK)) }
 }

@@ -88,10 +88,10 @@ pub(crate) async fn ask(scheduling: &Scheduling, job: &mut Job) -> std::result::
         Ok(request) => request,
         Err(NotAsked::Never(outcome)) => return Err(outcome),
         Err(NotAsked::PutAside(until) | NotAsked::Reserved { until, .. }) => {
-            return Err(Outcome::Deferred { until });
+            return Err(Outcome::Snooze { until });
         }
         // It is requested without a fetch permit.
-        Err(NotAsked::Robots(_)) => return Err(Outcome::Deferred { until: UnixMs::now() }),
+        Err(NotAsked::Robots(_)) => return Err(Outcome::Snooze { until: UnixMs::now() }),
     };
     let addresses = job.spider.fetcher.addresses(&job.target().host()).await;
     match scheduling.asker.schedules.ask(&mut request, &addresses, SOON).await {
@@ -111,17 +111,17 @@ pub(super) fn decided(job: &mut Job, decision: Decision) -> std::result::Result<
         Decision::Go(permit) => Ok(permit),
         Decision::At { wait, slot } => {
             (message.slot, message.turn) = (Some(slot), None);
-            Err(Outcome::Deferred { until: now.plus(wait) })
+            Err(Outcome::Snooze { until: now.plus(wait) })
         }
         Decision::Later { wait, turn } => {
             let (away, turn) = waitlisted(wait, turn, message.turn, rand::random());
             let away = away.max(wait.mul_f64(rand::random_range(LEAST_PART)));
             (message.slot, message.turn) = (None, Some(turn));
-            Err(Outcome::Deferred { until: now.plus(away) })
+            Err(Outcome::Snooze { until: now.plus(away) })
         }
         Decision::Crowded { wait } => {
             (message.slot, message.turn) = (None, None);
-            Err(Outcome::Deferred { until: now.plus(wait) })
+            Err(Outcome::Snooze { until: now.plus(wait) })
         }
         Decision::TooLate => Err(Outcome::Expired),
         Decision::Blocked => Err(Outcome::Skipped(Skip::Blocked)),

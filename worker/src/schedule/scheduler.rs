@@ -125,10 +125,10 @@ impl Scheduler {
             return self.scheduling.context.health.ends_by(error);
         }
         while let Some(Ok((job, _))) = self.at_addresses.join_next().await {
-            self.settle(job, Outcome::Released).await;
+            self.settle(job, Outcome::Release).await;
         }
         while let Some(Ok((job, _))) = self.going_ahead.join_next().await {
-            self.settle(job, Outcome::Released).await;
+            self.settle(job, Outcome::Release).await;
         }
         let waiting = [&mut self.reserved, &mut self.last_suspects];
         let mut held: Vec<Job> =
@@ -136,7 +136,7 @@ impl Scheduler {
         held.extend(self.unknown_robots.take_all());
         held.extend(self.due.jobs.drain(..).chain(self.suspects.jobs.drain(..)));
         for job in held {
-            self.settle(job, Outcome::Released).await;
+            self.settle(job, Outcome::Release).await;
         }
     }
 
@@ -159,11 +159,11 @@ impl Scheduler {
                 (jobs, learnt) = self.unknown_robots.next() => self.learnt(jobs, learnt).await?,
                 Some(Ok((job, decision))) = self.at_addresses.join_next() => match decision {
                     Some(decision) => self.go_on(job, decision?).await,
-                    None => self.settle(job, Outcome::Released).await,
+                    None => self.settle(job, Outcome::Release).await,
                 },
                 Some(Ok((job, slot))) = self.going_ahead.join_next() => match slot {
                     Some(slot) => self.goes_in(job, slot),
-                    None => self.settle(job, Outcome::Released).await,
+                    None => self.settle(job, Outcome::Release).await,
                 },
                 () = sleep_until(crowded.unwrap_or_else(Instant::now)), if crowded.is_some() => {}
                 () = sleep_until(slow.unwrap_or_else(Instant::now)), if slow.is_some() => self.send_away().await,
@@ -210,7 +210,7 @@ impl Scheduler {
                 Err(NotAsked::Reserved { slot, until }) => {
                     self.wait_for_slot(job, slot, until.wait_from(UnixMs::now())).await;
                 }
-                Err(NotAsked::PutAside(until)) => self.settle(job, Outcome::Deferred { until }).await,
+                Err(NotAsked::PutAside(until)) => self.settle(job, Outcome::Snooze { until }).await,
                 Err(NotAsked::Robots(origin)) => self.wait_for_robots(origin, job).await,
                 Err(NotAsked::Never(outcome)) => self.settle(job, outcome).await,
             }
@@ -291,7 +291,7 @@ impl Scheduler {
         if is_near(wait, self.has_space()) {
             self.reserved.insert(job, wait);
         } else {
-            self.settle(job, Outcome::Deferred { until: UnixMs::now().plus(wait) }).await;
+            self.settle(job, Outcome::Snooze { until: UnixMs::now().plus(wait) }).await;
         }
     }
 
@@ -374,13 +374,13 @@ impl Scheduler {
     /// Snoozes jobs that wait for slow files, which would keep out the jobs of other hosts.
     async fn send_away(&mut self) {
         for job in self.unknown_robots.take_slow() {
-            self.settle(job, Outcome::Deferred { until: UnixMs::now().plus(SLOW) }).await;
+            self.settle(job, Outcome::Snooze { until: UnixMs::now().plus(SLOW) }).await;
         }
     }
 
     async fn wait_for_robots(&mut self, origin: Origin, job: Job) {
         if let Some((job, away)) = self.unknown_robots.add(&self.scheduling, origin, job) {
-            self.settle(job, Outcome::Deferred { until: UnixMs::now().plus(away.max(SOON)) }).await;
+            self.settle(job, Outcome::Snooze { until: UnixMs::now().plus(away.max(SOON)) }).await;
         }
     }
 
@@ -395,9 +395,9 @@ impl Scheduler {
                 Learnt::Refused(failure, until) => {
                     refused(&self.scheduling.context.settings.retry, &mut job, failure.clone(), *until)
                 }
-                Learnt::Later(until) => Outcome::Deferred { until: *until },
+                Learnt::Later(until) => Outcome::Snooze { until: *until },
                 Learnt::Blocked => Outcome::Skipped(Skip::Blocked),
-                Learnt::Failed(_) => Outcome::Released,
+                Learnt::Failed(_) => Outcome::Release,
                 Learnt::Panicked => {
                     let failure = Failure::new(Class::Robots, "robots.txt: reading it made the worker panic");
                     job.failed(&self.scheduling.context.settings.retry, failure)

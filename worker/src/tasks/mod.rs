@@ -19,7 +19,6 @@ mod runner;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::FutureExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -27,8 +26,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
-use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
-use trawl_common::frontier::{Start, Task, is_suspect};
+use trawl_common::frontier::outcome::{Outcome, Skip};
+use trawl_common::frontier::{Task, is_suspect};
 use trawl_common::ports::{Claimed, Frontier};
 use trawl_common::time::UnixMs;
 
@@ -36,13 +35,10 @@ pub(crate) use self::programs::Programs;
 pub(crate) use self::runner::{Gave, Ran, TaskRunner};
 use crate::claim::CrawlSpiders;
 use crate::context::Context;
-use crate::job::settlement::{Settlement, aborted};
+use crate::job::settlement::{Settlement, aborted, not_started, panicked};
 use crate::programs::Watch;
 use crate::spiders::LoadedSpider;
 use crate::telemetry::idle_reasons::{IdleReasons, requeue};
-
-/// Approximate delay of a task whose crawl has as many pages and tasks in flight as its limit still allows.
-const AWAITED: Duration = Duration::from_secs(2);
 
 /// The number of tasks to hold for each one run at once, so that urgent ones can come first.
 const TASKS_AHEAD: u16 = 4;
@@ -135,22 +131,12 @@ impl Tasks {
             return Err(Outcome::Expired);
         }
         if let Some(until) = spider.backlog.put_off(tasks_ahead(self.at_once)) {
-            return Err(Outcome::Deferred { until });
+            return Err(Outcome::Snooze { until });
         }
         let start = self.frontier.start_task(claimed).await;
         match start.map_err(|error| aborted(&self.context.health, error))? {
             None => Ok(None),
-            Some(Start::Go) => Ok(Some((spider, Arc::clone(task)))),
-            Some(Start::Awaited) => {
-                let until = UnixMs::now().plus(AWAITED.mul_f64(rand::random_range(1.0..2.0)));
-                Err(Outcome::Deferred { until })
-            }
-            Some(Start::Poison) => {
-                let failure = Failure::new(Class::Crash, "started several times and never finished");
-                Err(Outcome::Failed(failure, Reason::Poison))
-            }
-            Some(Start::Full) => Err(Outcome::Skipped(Skip::Limit)),
-            Some(Start::Lost) => Err(Outcome::SentAgain),
+            Some(start) => not_started(start).map_or_else(|| Ok(Some((spider, Arc::clone(task)))), Err),
         }
     }
 
@@ -166,7 +152,7 @@ impl Tasks {
             () = watched.lost() => {
                 let (task, crawl) = (&task.key, &claimed.message.crawl.id);
                 info!(%task, %crawl, "its program is ended: the task was cancelled, or another worker has it");
-                return Settlement::of_task(claimed.clone(), Outcome::SentAgain);
+                return Settlement::of_task(claimed.clone(), Outcome::Republish);
             }
         };
         if matches!(ran, Ok(Ran::Done(_) | Ran::Failed(_) | Ran::Skipped)) {
@@ -174,10 +160,7 @@ impl Tasks {
         }
         match ran {
             Ok(ran) => outcome::settlement(self, claimed, spider, task, ran),
-            Err(_) => {
-                let failure = Failure::new(Class::Crash, "handling it made the worker panic");
-                Settlement::of_task(claimed.clone(), Outcome::Failed(failure, Reason::Final))
-            }
+            Err(_) => Settlement::of_task(claimed.clone(), panicked()),
         }
     }
 }

@@ -211,7 +211,7 @@ impl Drop for Asking<'_> {
 
 /// Returns the outcome of work that is left to other workers.
 pub(crate) fn requeue(message: &Message) -> Outcome {
-    Outcome::Unready { until: UnixMs::now().plus(until_another_worker(message.left)) }
+    Outcome::Requeue { until: UnixMs::now().plus(until_another_worker(message.left)) }
 }
 
 #[cfg(test)]

@@ -20,11 +20,8 @@ pub(crate) fn write(db: &Connection, beat: Option<&WorkerState>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the last heartbeat, unless it is older than `ttl`. A file of an older program has none.
+/// Returns the last heartbeat, unless it is older than `ttl`.
 pub(crate) fn read(db: &Connection, ttl: Duration) -> Result<Option<WorkerState>> {
-    if !db.table_exists(None, "heartbeat")? {
-        return Ok(None);
-    }
     let mut select = db.prepare_cached("SELECT at, worker FROM heartbeat")?;
     let found = select.query_row([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?))).optional()?;
     let recent = found.filter(|(at, _): &(i64, _)| *at > sql_ms(UnixMs::now()) - ttl.as_millis() as i64);

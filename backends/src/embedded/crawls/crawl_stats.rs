@@ -80,11 +80,8 @@ fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<CrawlStats> {
     Ok(stats.concluded())
 }
 
-/// Returns why a crawl is held. A file of an older program does not say.
+/// Returns why a crawl is held.
 fn held(db: &Connection, crawl: i64) -> Result<Option<String>> {
-    if !db.table_exists(None, "pauses")? {
-        return Ok(None);
-    }
     let mut select = db.prepare_cached("SELECT why FROM pauses WHERE crawl = ?1")?;
     Ok(select.query_row([crawl], |row| row.get(0)).optional()?)
 }

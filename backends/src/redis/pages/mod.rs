@@ -1,7 +1,6 @@
 //! Page history: the hash `T:pages`, URL -> `depth fetched_at change content`, then on separate lines the entity
 //! tag and the date of the last change, each empty if there is none, the number of items of each kind, in JSON,
-//! and the answer (`status links landed`), which programs before December 2026 do not know. For a page that was not
-//! visited yet there is only the depth.
+//! and the answer (`status links landed`). For a page that was not visited yet there is only the depth.
 
 pub(crate) mod budget;
 pub(crate) mod cache;

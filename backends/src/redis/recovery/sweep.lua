@@ -29,9 +29,6 @@ local is_running = redis.call('HGET', key_beside(PENDING, 'crawl'), 'status') ==
 local function is_lost(state, since, lane, was_let_go)
   if is_running and was_let_go then
     return true
-  elseif state == 'q' and since == 0 and not is_running then
-    -- The older program that parked it in this pause did not say where its message is.
-    return false
   elseif state == 'n' then
     return since + lost_after < now
   elseif state == 'h' or state == 'f' then

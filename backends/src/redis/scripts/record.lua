@@ -13,21 +13,11 @@ local function int(number)
   return string.format('%.0f', number)
 end
 
--- The form of records before they were short.
-local function parse_long(text)
-  local state, since, holder, starts, attempts, lane, depth, deadline, referrer =
-    string.match(text, '^([nqphf]) (%d+) (%S+) (%d+) (%d+) (%a+) (%d+) (%S+) (%S+)$')
-  return state and {
-    state = state, since = tonumber(since), holder = holder, starts = tonumber(starts),
-    attempts = tonumber(attempts), lane = lane, depth = depth, deadline = tonumber(deadline), referrer = referrer,
-  }
-end
-
 -- Lanes by their letters; all others mean the bulk lane.
 local LANES = {p = 'priority', t = 'task'}
 
 -- The deadline is nil where there is none.
-local function parse_short(text)
+local function parse_fields(text)
   local state, since, left, lane, depth, referrer, holder, starts, attempts =
     string.match(text, '^([nqphf])(%d+)([+-]?%d*) ?([bpt]?)(%d*) ?(%S*) ?(%S*) ?(%d*) ?(%d*)$')
   local lifetime = tonumber(left)
@@ -64,7 +54,7 @@ end
 -- Nil if the text is no record. A stray stamp is replaced by now, and the record is `mended`.
 local function parse(text)
   local mark, rest = split_mark(text)
-  local record = parse_short(rest) or parse_long(rest)
+  local record = parse_fields(rest)
   if record then
     record.mark = mark
   end
@@ -140,8 +130,7 @@ local function is_held_by(record, worker)
 end
 
 -- The holder of a record that was parked because its crawl is paused: its message comes back by then and is
--- requeued. When the crawl is resumed, it is sent again. Programs before November 2026 take it for parked until
--- then, and wrote `q0` instead.
+-- requeued. When the crawl is resumed, it is sent again.
 local PAUSED = 'paused'
 
 local function let_go(record, until_then)

@@ -56,16 +56,3 @@ async fn what_waits_in_a_pause_is_sent_again_as_soon_as_it_is_over() {
     assert!(lost.iter().all(|message| message.until.is_none()), "it waits no more: {lost:?}");
     assert_eq!(fixture.claim(&fixture.other, 0).await, TAKE);
 }
-
-#[tokio::test]
-async fn what_an_older_program_put_aside_in_a_pause_is_sent_again_after_it_alone() {
-    let fixture = Fixture::paused().await;
-    let pending = "{crawled_urls}:pending:c";
-    for number in 0..5 {
-        let old = redis::cmd("HSET").arg(pending).arg(Fixture::url(number).as_str()).arg("q0").to_owned();
-        let () = fixture.ask(&old).await;
-    }
-    assert_eq!(fixture.sent_again_after(10 * LOST_AFTER).await, 0, "each round would make another copy");
-    fixture.frontier.resume(&fixture.crawl).await.unwrap();
-    assert_eq!(fixture.sent_again_after(10 * LOST_AFTER).await, 5);
-}

@@ -60,9 +60,9 @@ impl Capture {
     pub(super) fn new(page: &Page) -> Option<Self> {
         let (request, response) = page.exchange.clone()?;
         Some(Self {
-            url: page.key.url()?.clone(),
+            url: page.key.page()?,
             crawl: page.crawl.clone(),
-            referrer: page.referrer.as_ref().and_then(Key::url).cloned(),
+            referrer: page.referrer.as_ref().and_then(Key::page),
             items: page.items.iter().map(|item| item.id.clone()).collect(),
             request,
             response,

@@ -40,7 +40,6 @@ pub struct Cause {
     /// The reason in one word.
     pub reason: Reason,
     /// The kind of the last failure.
-    #[serde(flatten, with = "stored_class")]
     pub class: Option<Class>,
     /// The last HTTP status.
     pub status: Option<u16>,
@@ -52,31 +51,6 @@ pub struct Cause {
     pub worker: Option<WorkerId>,
     /// The time of the failure.
     pub failed_at: UnixMs,
-}
-
-/// The stored form of a class. Older programs don't know `crash`, and could not read the whole entry: they
-/// find no class instead.
-mod stored_class {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use super::Class;
-
-    #[derive(Serialize, Deserialize)]
-    struct Stored {
-        class: Option<Class>,
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        crash: bool,
-    }
-
-    pub(super) fn serialize<S: Serializer>(class: &Option<Class>, serializer: S) -> Result<S::Ok, S::Error> {
-        let crash = *class == Some(Class::Crash);
-        Stored { class: class.filter(|_| !crash), crash }.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(stored: D) -> Result<Option<Class>, D::Error> {
-        let Stored { class, crash } = Stored::deserialize(stored)?;
-        Ok(if crash { Some(Class::Crash) } else { class })
-    }
 }
 
 impl Cause {
@@ -104,28 +78,5 @@ impl DeadLetterEntry {
     /// Returns the entry of a URL of which only the cause is known.
     pub fn new(cause: Cause) -> Self {
         Self { cause, lane: Lane::default(), depth: 0, referrer: None }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn written(class: Option<Class>) -> Value {
-        let cause = Cause { class, ..Cause::new(Reason::Final, "no", UnixMs(7)) };
-        let note = DeadLetterEntry::new(cause);
-        let text = serde_json::to_string(&note).unwrap();
-        assert_eq!(serde_json::from_str::<DeadLetterEntry>(&text).unwrap(), note);
-        serde_json::from_str(&text).unwrap()
-    }
-
-    #[test]
-    fn an_older_program_can_read_every_entry() {
-        let (parse, none, crash) = (written(Some(Class::Parse)), written(None), written(Some(Class::Crash)));
-        assert_eq!((&parse["class"], parse.get("crash")), (&json!("parse"), None));
-        assert_eq!((&none["class"], none.get("crash")), (&Value::Null, None));
-        assert_eq!((&crash["class"], &crash["crash"]), (&Value::Null, &json!(true)));
     }
 }

@@ -160,6 +160,11 @@ impl RequestKey {
         Self(format!("{url}{REQUEST}{}", Fingerprint::of_bytes(&hashed)).into())
     }
 
+    /// Returns the key of a GET of `url` that carries data, and has no `unique` of its own.
+    pub fn of_get(url: &CanonicalUrl) -> Self {
+        Self::new(url, &NewRequest::get(url.as_str()))
+    }
+
     /// Returns whether a key as text names a request, not a plain URL.
     pub fn is_one(key: &str) -> bool {
         let at = key.len().checked_sub(BEYOND_URL);

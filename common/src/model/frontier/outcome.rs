@@ -165,22 +165,22 @@ pub enum Outcome {
     /// Failed for good.
     Failed(Failure, Reason),
     /// Not yet: it comes back later.
-    Deferred {
+    Snooze {
         /// The instant.
         until: UnixMs,
     },
     /// Not by this worker, which lacks the spider in the version that its crawl needs: it comes back about then,
     /// for any worker to take at once.
-    Unready {
+    Requeue {
         /// The instant.
         until: UnixMs,
     },
     /// Its deadline passed before it could be fetched.
     Expired,
-    /// No longer held by this worker, which therefore cannot settle it: it is requeued.
-    SentAgain,
+    /// No longer held by this worker, which therefore cannot settle it: its message is published again.
+    Republish,
     /// Given back untouched, for any worker to take.
-    Released,
+    Release,
 }
 
 /// Why a URL became a dead letter.

@@ -35,7 +35,18 @@ impl Explainer<'_> {
             politeness: &self.settings.politeness,
             now: now(),
         };
-        Ok(facts.words())
+        let words = facts.words();
+        // Only then the queues are looked at: they cost the broker as many requests.
+        if !words.is_empty() || !facts.may_lack_messages() {
+            return Ok(words);
+        }
+        let lanes = self.stats.lanes().await.unwrap_or_default();
+        let is_empty =
+            !lanes.is_empty() && lanes.iter().all(|lane| lane.lane.line().is_none() || lane.messages == 0);
+        let (queued, patience) = (counted(facts.places.queued, "URL"), self.settings.recovery.lost_after);
+        Ok(Vec::from_iter(is_empty.then(|| {
+            format!("{queued} have no message in a queue, as after a crash: each is sent again within {patience:?} or so")
+        })))
     }
 }
 
@@ -92,6 +103,13 @@ impl Facts<'_> {
         all
     }
 
+    /// Whether all its URLs should be in queues, and no worker is busy.
+    fn may_lack_messages(&self) -> bool {
+        let Places { queued, parked, held, .. } = &self.places;
+        let is_idle = self.workers.living.iter().all(|worker| worker.in_flight == 0);
+        *queued > 0 && *parked == 0 && held.is_empty() && self.workers.is_fleet && is_idle
+    }
+
     fn status(&self) -> Option<String> {
         let CrawlStats { crawl, status, pending, discovered, .. } = self.stats;
         match (status, pending) {
@@ -146,20 +164,7 @@ mod tests {
     }
 
     fn worker(name: &str, health: &str) -> WorkerState {
-        WorkerState {
-            worker: name.parse().unwrap(),
-            version: "0".to_owned(),
-            draining: false,
-            in_flight: 0,
-            pages_per_second: 0.0,
-            latency: None,
-            health: health.to_owned(),
-            lacks: Default::default(),
-            running: Default::default(),
-            programs: Default::default(),
-            outdated: Default::default(),
-            behind: Default::default(),
-        }
+        WorkerState { health: health.to_owned(), ..WorkerState::idle(name.parse().unwrap()) }
     }
 
     fn workers(living: Vec<WorkerState>) -> Workers {

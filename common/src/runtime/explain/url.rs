@@ -9,7 +9,7 @@ use super::url_words::Words;
 use super::{Explainer, Workers, now};
 use crate::frontier::crawl::{CrawlState, CrawlStats};
 use crate::frontier::dead_letter::DeadLetterEntry;
-use crate::frontier::{Key, Request, UrlState};
+use crate::frontier::{Key, Request, RequestKey, UrlState};
 use crate::names::{CrawlRef, SpiderName};
 use crate::politeness::robots::Robots;
 use crate::ports::{ErrorKind, HostState, Result, Seen};
@@ -40,6 +40,11 @@ impl UrlReport {
     /// Returns whether any crawl or spider knows it.
     pub fn is_known(&self) -> bool {
         !(self.crawls.is_empty() && self.spiders.is_empty())
+    }
+
+    /// Returns whether one of its crawls has it, or its spider has seen it.
+    fn is_seen(&self) -> bool {
+        self.crawls.iter().any(|known| known.dead_letter.is_some() || known.state != UrlState::Unseen)
     }
 }
 
@@ -107,9 +112,23 @@ pub enum RobotsVerdict {
     Ignored,
 }
 
+/// Returns the key of the GET of a URL that carries data, as all pages of a spider that carries values are requested;
+/// `None` for the key of a request.
+fn with_data(key: &Key) -> Option<Key> {
+    key.url().map(|url| RequestKey::of_get(url).into())
+}
+
 impl Explainer<'_> {
-    /// Searches all crawls for a URL, or for a request of it.
+    /// Searches all crawls for a URL, or for a request of it. The name of a URL that none of them knows stands for the
+    /// GET of it that carries data.
     pub async fn url(&self, url: &CanonicalUrl, key: &Key) -> Result<UrlReport> {
+        let report = self.by_key(url, key).await?;
+        let Some(other) = with_data(key).filter(|_| !report.is_known()) else { return Ok(report) };
+        let with_data = self.by_key(url, &other).await?;
+        Ok(if with_data.is_known() { with_data } else { report })
+    }
+
+    async fn by_key(&self, url: &CanonicalUrl, key: &Key) -> Result<UrlReport> {
         let asked = self.asked(url).await?;
         let all = self.stats.crawls().await?;
         let mut spiders: Vec<SpiderName> = all.iter().map(|stats| stats.spider.clone()).collect();
@@ -136,8 +155,16 @@ impl Explainer<'_> {
         Ok(report)
     }
 
-    /// Returns the state in one crawl of a URL or a request of it, with everything else known of it.
+    /// Returns the state in one crawl of a URL or a request of it, with everything else known of it. The name of a URL
+    /// that its spider has not seen stands for the GET of it that carries data.
     pub async fn url_in(&self, url: &CanonicalUrl, key: &Key, crawl: &CrawlStats) -> Result<UrlReport> {
+        let report = self.by_key_in(url, key, crawl).await?;
+        let Some(other) = with_data(key).filter(|_| !report.is_seen()) else { return Ok(report) };
+        let with_data = self.by_key_in(url, &other, crawl).await?;
+        Ok(if with_data.is_seen() { with_data } else { report })
+    }
+
+    async fn by_key_in(&self, url: &CanonicalUrl, key: &Key, crawl: &CrawlStats) -> Result<UrlReport> {
         let asked = self.asked(url).await?;
         let (mut known, request) = self.in_crawl(key, crawl, &asked).await?;
         let spider = self.of_spider(key, crawl.spider.clone()).await?;

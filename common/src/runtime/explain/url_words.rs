@@ -237,20 +237,7 @@ mod tests {
     const NOW: UnixMs = UnixMs(1_700_000_000_000);
 
     fn workers() -> Workers {
-        let living = WorkerState {
-            worker: "w1".parse().unwrap(),
-            version: "0".to_owned(),
-            draining: false,
-            in_flight: 0,
-            pages_per_second: 0.0,
-            latency: None,
-            health: WorkerState::WELL.to_owned(),
-            lacks: Default::default(),
-            running: Default::default(),
-            programs: Default::default(),
-            outdated: Default::default(),
-            behind: Default::default(),
-        };
+        let living = WorkerState::idle("w1".parse().unwrap());
         let vanished = vec![Vanished { worker: "w2".parse().unwrap(), seen: NOW, in_flight: 1 }];
         Workers { living: vec![living], vanished, is_fleet: true, lease: Duration::from_secs(15) }
     }

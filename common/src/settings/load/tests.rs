@@ -29,14 +29,6 @@ fn complaint(toml: &str, env: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn the_earlier_name_of_the_time_after_which_something_counts_as_lost_still_works() {
-    let by_file = from("[recovery]\npatience = \"7s\"", &[]).unwrap();
-    let by_environment = from("", &[("TRAWL__RECOVERY__PATIENCE", "7s")]).unwrap();
-    assert_eq!(by_file.recovery.lost_after, Duration::from_secs(7));
-    assert_eq!(by_environment, by_file);
-}
-
-#[test]
 fn a_time_that_would_take_what_is_slow_for_lost_is_refused() {
     let shown = complaint("", &[("TRAWL__RECOVERY__LOST_AFTER", "0s")]);
     assert!(shown.contains("recovery.lost_after") && shown.contains("at least 1s"), "{shown}");

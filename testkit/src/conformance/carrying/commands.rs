@@ -70,21 +70,7 @@ pub async fn a_draining_worker_learns_it_with_each_heartbeat_and_no_other_does(
     let (one, other) = (Case::new(), Case::new());
     let workers = [carrier.join(&one), carrier.join(&other)];
     let beat = async |number: usize, case: &Case| {
-        let (worker, trouble, lacks) = (case.worker.clone(), None, Default::default());
-        let beat = Heartbeat {
-            worker,
-            version: "0",
-            in_flight: 0,
-            pages_per_second: 0.0,
-            latency: None,
-            trouble,
-            lacks,
-            running: Default::default(),
-            programs: Default::default(),
-            outdated: Default::default(),
-            behind: Default::default(),
-        };
-        workers[number].frontier.beat(&beat).await
+        workers[number].frontier.beat(&Heartbeat::idle(case.worker.clone())).await
     };
     assert!(!carrier.control.drain(&one.worker).await?);
     assert_eq!(beat(0, &one).await?, BeatReply::GoOn);

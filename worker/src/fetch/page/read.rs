@@ -254,7 +254,7 @@ pub(super) async fn ask_program(
     tokio::select! {
         biased;
         read = read_page(program, &about, came) => Ok(read),
-        () = watched.lost() => Err(Outcome::SentAgain),
+        () = watched.lost() => Err(Outcome::Republish),
     }
 }
 

@@ -127,7 +127,7 @@ async fn fetch(
             Ok(answer) => answer,
             Err(until) => {
                 (job.message.slot, job.message.turn) = (None, None);
-                return Err(Outcome::Deferred { until });
+                return Err(Outcome::Snooze { until });
             }
         };
         let took = begun.elapsed();
@@ -146,7 +146,7 @@ async fn fetch(
         }
         if let Some(until) = blameless::put_off(&fetching.scheduling, &job.spider, &answer) {
             (job.message.slot, job.message.turn) = (None, None);
-            return Err(Outcome::Deferred { until });
+            return Err(Outcome::Snooze { until });
         }
         match answer {
             Ok(Answer::Page(response)) => {
