@@ -49,7 +49,7 @@ pub struct StepReader {
     is_form_next: bool,
 }
 
-/// What a response gives to the rest of the log-in.
+/// The values and the form that a response gives to the rest of the log-in.
 #[derive(Debug, Default)]
 pub struct StepResult {
     /// The values that were taken.

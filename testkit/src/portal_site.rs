@@ -96,6 +96,7 @@ struct Portal {
     is_broken: bool,
     is_forgetful: bool,
     is_inline: bool,
+    form_target: Option<String>,
 }
 
 impl PortalSite {
@@ -141,6 +142,11 @@ impl PortalSite {
     /// Shows the form in place of a page, with the status 200, to those without a session.
     pub fn show_form_inline(&self) {
         self.shared.lock().is_inline = true;
+    }
+
+    /// Has the form sent to another URL.
+    pub fn send_form_to(&self, url: &str) {
+        self.shared.lock().form_target = Some(url.to_owned());
     }
 
     /// Answers no more pages of sessions than this until [`answer_all`](Self::answer_all).
@@ -212,7 +218,11 @@ async fn answer(
             let mut portal = shared.lock();
             portal.log.forms += 1;
             let token = format!("t{}&", portal.log.forms);
-            ([(header::SET_COOKIE, format!("csrf={token}; Path=/login"))], form_page(&token)).into_response()
+            (
+                [(header::SET_COOKIE, format!("csrf={token}; Path=/login"))],
+                form_page(&token, portal.form_target.as_deref()),
+            )
+                .into_response()
         }
         (Method::POST, "/login" | "/token") if shared.lock().is_broken => {
             shared.lock().log.failed += 1;
@@ -254,9 +264,10 @@ async fn answer(
     }
 }
 
-fn form_page(token: &str) -> Html<String> {
+fn form_page(token: &str, target: Option<&str>) -> Html<String> {
+    let target = target.unwrap_or("/login");
     Html(format!(
-        "<form id='login' method='post' action='/login'><input type='hidden' name='csrf' value='{}'>\
+        "<form id='login' method='post' action='{target}'><input type='hidden' name='csrf' value='{}'>\
          <input name='user'><input name='password' type='password'><button>Sign in</button></form>",
         token.replace('&', "&amp;")
     ))
@@ -277,7 +288,7 @@ async fn page(shared: &Shared, path: &str, query: &str, key: &str, seen: &str) -
     if path == "/of-another-account" || !shared.admits(key) {
         return match is_api {
             true => StatusCode::UNAUTHORIZED.into_response(),
-            false if shared.lock().is_inline => form_page("old").into_response(),
+            false if shared.lock().is_inline => form_page("old", None).into_response(),
             false => Redirect::to(&format!("/login?next={path}")).into_response(),
         };
     }

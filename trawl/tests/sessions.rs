@@ -187,6 +187,33 @@ async fn a_page_that_shows_the_form_or_a_text_in_its_place_is_a_lapse_too() {
 }
 
 #[tokio::test]
+async fn spiders_that_share_a_session_log_in_once() {
+    let site = PortalSite::serve(usize::MAX, ENDLESS).await;
+    for (share, logins) in [("share = 'portal'", 1), ("", 3)] {
+        let text = format!("{}\n[session]\n{share}\n", spider(&site.origin));
+        let folder = Workspace::new(&text);
+        fs::write(folder.0.path().join("other.toml"), &text).unwrap();
+        assert_eq!(folder.crawl().await.code, Some(0));
+        let other = [&CRAWL[..6], &["--spider=other.toml"]].concat();
+        assert_eq!(folder.run(&other).await.status.code(), Some(0));
+        assert_eq!(site.log().logins, logins, "{share}");
+    }
+}
+
+#[tokio::test]
+async fn no_form_sends_secrets_to_another_site() {
+    let (site, other) = (PortalSite::serve(9, ENDLESS).await, PortalSite::serve(9, ENDLESS).await);
+    let elsewhere = [other.origin.clone(), other.origin.replace("127.0.0.1", "localhost")];
+    for origin in elsewhere {
+        site.send_form_to(&format!("{origin}/login"));
+        let crawl = Workspace::new(&spider(&site.origin)).crawl().await;
+        assert_eq!(crawl.code, Some(1), "{}", crawl.log);
+        assert!(crawl.log.contains("which gets no secrets"), "{}", crawl.log);
+        assert_eq!(other.log(), PortalLog::default());
+    }
+}
+
+#[tokio::test]
 async fn a_page_that_no_log_in_opens_fails_and_holds_up_no_other() {
     let site = PortalSite::serve(usize::MAX, ENDLESS).await;
     let text = spider(&site.origin)

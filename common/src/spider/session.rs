@@ -37,7 +37,7 @@ pub struct LoginStep {
     pub request: LoginRequest,
     /// Values that are taken from its response.
     pub take: Vec<(String, Field)>,
-    /// What must hold of its response.
+    /// The conditions for its response.
     pub expect: StepExpect,
 }
 

@@ -80,7 +80,7 @@ fn a_log_in_that_is_put_off_counts_for_nothing() {
 #[test]
 fn cookies_of_an_earlier_session_change_nothing() {
     let cookie = || SetCookie::parse(&"https://a.example/".parse().unwrap(), "s=1", NOW).unwrap();
-    let mut state = SessionState { logins: 2, ..SessionState::default() };
+    let mut state: SessionState = serde_json::from_str(r#"{"logins": 2}"#).unwrap();
     assert!(!state.set_cookie(1, cookie(), NOW) && state.cookies.cookies().is_empty());
     assert!(state.set_cookie(2, cookie(), NOW) && !state.set_cookie(2, cookie(), NOW));
 }
@@ -100,5 +100,5 @@ fn a_state_is_read_as_it_was_stored_also_by_and_from_other_versions() {
     let stored = serde_json::to_string(&state).unwrap();
     assert_eq!(serde_json::from_str::<SessionState>(&stored).unwrap(), state);
     let known: SessionState = serde_json::from_str(r#"{"logins": 3, "later": true}"#).unwrap();
-    assert_eq!(known, SessionState { logins: 3, ..SessionState::default() });
+    assert_eq!((known.logins, known.is_proven(), known.lacks_login(NOW)), (3, true, false));
 }

@@ -82,11 +82,12 @@ pub(crate) struct LogIn<'a> {
     deadline: Instant,
 }
 
-/// The hosts that a log-in may ask: those of its steps and of the spider, with all of their domains.
+/// The hosts that a log-in may ask: those of its steps, with all of their domains, and of the spider.
 struct Hosts {
     home: Home,
     domains: BTreeSet<HostKey>,
-    is_tls: bool,
+    /// Pairs of whether TLS is used, and the port: another port may be somebody else's.
+    services: BTreeSet<(bool, u16)>,
 }
 
 impl Hosts {
@@ -96,19 +97,27 @@ impl Hosts {
             LoginRequest::Form(_) => None,
         });
         let urls: Vec<CanonicalUrl> = urls.collect();
-        let is_tls = urls.iter().any(|url| url.as_str().starts_with("https:"));
-        Self {
-            home: spider.home(),
-            domains: urls.iter().map(|url| HostKey::domain(&url.host())).collect(),
-            is_tls,
+        let mut services: BTreeSet<_> = urls.iter().map(service).collect();
+        if services.contains(&(false, 80)) {
+            services.insert((true, 443));
         }
+        let domains = urls.iter().map(|url| HostKey::domain(&url.host())).collect();
+        Self { home: spider.home(), domains, services }
     }
 
-    /// Whether secrets may be sent there.
+    /// Whether secrets may be sent there: not without TLS, if all steps use it.
     fn has(&self, url: &CanonicalUrl) -> bool {
-        let is_safe = !self.is_tls || url.as_str().starts_with("https:");
-        is_safe && (self.home.has(url) || self.domains.contains(&HostKey::domain(&url.host())))
+        let service = service(url);
+        let is_safe = service.0 || self.services.iter().any(|(is_tls, _)| !is_tls);
+        let is_named =
+            self.services.contains(&service) && self.domains.contains(&HostKey::domain(&url.host()));
+        is_safe && (is_named || self.home.has(url))
     }
+}
+
+fn service(url: &CanonicalUrl) -> (bool, u16) {
+    let url = url.to_url();
+    (url.scheme() == "https", url.port_or_known_default().unwrap_or_default())
 }
 
 impl<'a> LogIn<'a> {

@@ -162,7 +162,7 @@ impl Sessions {
             }
             inner.lapsed = Some(visit.logins);
         }
-        Outcome::Deferred { until: UnixMs::now().plus(LOOK) }
+        Outcome::Snooze { until: UnixMs::now().plus(LOOK) }
     }
 
     fn entry(&self, id: &SessionId) -> Arc<Entry> {
