@@ -10,7 +10,7 @@ use trawl_common::ports::Claimed;
 use trawl_common::priority::Priority;
 
 /// Claimed messages that are not handed out yet, most urgent first, and equally urgent ones in the order of arrival.
-/// There are no more than the broker's prefetch.
+/// There are no more than `worker.prefetch` of each queue of workers.
 pub(crate) struct ByUrgency {
     arriving: mpsc::UnboundedReceiver<Arriving>,
     waiting: BTreeMap<(Urgency, Turn), Claimed>,

@@ -140,7 +140,7 @@ impl Member {
         self.settings.queues.acks(message.lane)
     }
 
-    /// Whether it holds as many messages as the broker's prefetch allows.
+    /// Whether it holds `worker.prefetch` messages for each queue of workers.
     pub(crate) fn is_full(&self) -> bool {
         self.in_flight.len() >= usize::from(self.settings.worker.prefetch) * SourceQueue::ALL.len()
     }

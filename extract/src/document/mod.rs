@@ -10,4 +10,3 @@ pub(crate) mod markup;
 pub(crate) mod microdata;
 pub(crate) mod stream;
 pub(crate) mod tree;
-mod unfinished_tag;
