@@ -15,7 +15,7 @@ use crate::history::PostgresHistory;
 use crate::rabbitmq::{ControlLog, JobWakeUps, Journal, QueueDepths, RabbitMq};
 use crate::redis::{
     self, Link, RedisCache, RedisHosts, RedisJobs, RedisJournal, RedisLogs, RedisPages, RedisRecords,
-    RedisSchedules, RedisSpiderStore,
+    RedisSchedules, RedisSessions, RedisSpiderStore,
 };
 use crate::sinks::Sinks;
 
@@ -52,7 +52,8 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
     };
     let logs = Arc::new(RedisLogs::new(store.clone(), &settings.log));
     let ended_tasks = Arc::new(RedisLogs::of_ended_tasks(store.clone(), &settings.log));
-    let pages = Arc::new(RedisPages::new(store));
+    let pages = Arc::new(RedisPages::new(store.clone()));
+    let sessions = Arc::new(RedisSessions::new(store));
     let history = match &settings.history.postgres {
         Some(url) => Some(Arc::new(PostgresHistory::new(url)?) as Arc<dyn History>),
         None => None,
@@ -69,6 +70,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         spider_store: asked.spider_store,
         schedules: asked.schedules,
         pages,
+        sessions,
         sink_factory: Arc::new(Sinks::for_fleet(worker.clone(), sinks, queue, &settings.fetch)),
         logs,
         ended_tasks,

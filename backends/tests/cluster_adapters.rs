@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use trawl_backends::rabbitmq::RabbitMq;
-use trawl_backends::redis::{self, Link, RedisCache, RedisHosts, RedisJobs, RedisPages};
-use trawl_common::ports::{Cache, Error, ErrorKind, Jobs, Pages};
+use trawl_backends::redis::{self, Link, RedisCache, RedisHosts, RedisJobs, RedisPages, RedisSessions};
+use trawl_common::ports::{Cache, Error, ErrorKind, Jobs, Pages, Sessions};
 use trawl_common::settings::{self, Dedup, Encoding, Items, Queues, Redis, ServerUrl};
 use trawl_engine::Records;
 use trawl_testkit::cluster;
@@ -85,6 +85,10 @@ async fn pages() -> (Shared, Arc<dyn Pages>) {
     (STORE.read().await, Arc::new(RedisPages::new(link().await)))
 }
 
+async fn sessions() -> (Shared, Arc<dyn Sessions>) {
+    (STORE.read().await, Arc::new(RedisSessions::new(link().await)))
+}
+
 async fn jobs() -> (Own, Arc<dyn Jobs>) {
     let own = emptied().await;
     (own, Arc::new(RedisJobs::new(link().await, NonZeroU32::MIN)))
@@ -97,6 +101,7 @@ trawl_testkit::control_conformance!(control_ports, brief_control_ports);
 trawl_testkit::hosts_conformance!(hosts, frugal);
 trawl_testkit::cache_conformance!(cache);
 trawl_testkit::pages_conformance!(pages);
+trawl_testkit::sessions_conformance!(sessions);
 
 mod packed {
     use super::*;

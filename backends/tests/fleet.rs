@@ -25,12 +25,12 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use trawl_backends::rabbitmq::RabbitMq;
-use trawl_backends::redis::{Link, RedisCache, RedisHosts, RedisPages, RedisRecords};
+use trawl_backends::redis::{Link, RedisCache, RedisHosts, RedisPages, RedisRecords, RedisSessions};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::names::CrawlRef;
 use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
-use trawl_common::ports::{Cache, Hosts, Pages, RobotsEntry};
+use trawl_common::ports::{Cache, Hosts, Pages, RobotsEntry, Sessions};
 use trawl_common::settings::{self, Dedup, Encoding, Items, QueueType, Queues};
 use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
@@ -61,6 +61,10 @@ async fn cache() -> ((), Arc<dyn Cache>) {
 
 async fn pages() -> ((), Arc<dyn Pages>) {
     ((), Arc::new(RedisPages::new(link(servers::redis()).await)))
+}
+
+async fn sessions() -> ((), Arc<dyn Sessions>) {
+    ((), Arc::new(RedisSessions::new(link(servers::redis()).await)))
 }
 
 async fn engine(kind: QueueType, lost_after: Duration) -> (VirtualHost, Engine) {
@@ -131,6 +135,7 @@ mod plain {
     }
 }
 trawl_testkit::pages_conformance!(pages);
+trawl_testkit::sessions_conformance!(sessions);
 
 #[tokio::test]
 async fn robots_files_that_lapse_soon_make_room_for_those_that_are_kept_for_long() {

@@ -23,7 +23,7 @@ pub mod spider;
 pub(crate) use model::{as_text, escape, small_file};
 pub use model::{
     cell, clock, duration, events, format, frontier, handler, history, json_object, list, logs, mistake,
-    names, nearest, priority, request, task, text, time, web,
+    names, nearest, priority, request, session, task, text, time, web,
 };
 pub use policy::{politeness, schedule};
 pub use ports::{backoff, health};

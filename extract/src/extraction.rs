@@ -31,6 +31,8 @@ pub struct Extraction {
     pub unmet: Vec<Unmet>,
     /// The state of the list that it is a page of.
     pub list: Option<ListState>,
+    /// Whether it shows that the session has lapsed; then nothing else is read of it.
+    pub lapsed: bool,
 }
 
 /// A condition of a kind of page.

@@ -15,7 +15,7 @@ use trawl_common::web::response::Response;
 use trawl_common::web::sniff::{MediaKind, is_csv, is_html, is_json, is_xml};
 use trawl_common::web::url::CanonicalUrl;
 
-use crate::context::Context;
+use crate::context::{Context, Within};
 use crate::document::base::Base;
 use crate::document::markup::without_templates;
 use crate::document::stream::{Page, Reader};
@@ -196,6 +196,11 @@ impl Extractor {
             text: Default::default(),
         };
         let mut extraction = Extraction::default();
+        if let Some(sign) = &self.plan.lapsed
+            && sign.matches(&context, Within::All).next().is_some()
+        {
+            return Ok(Extraction { lapsed: true, ..extraction });
+        }
         let mut is_item = true;
         let kind = pages::kind(&self.plan.pages, &context, &mut extraction);
         if let Some(follow) = &self.plan.follow {

@@ -6,7 +6,7 @@ use trawl_common::schedule::Schedule;
 use trawl_common::settings::SinkSettings;
 use trawl_common::spider::arguments::Declaration;
 use trawl_common::spider::{
-    Field, FieldSource, Follow, Handler, ItemRule, Kind, Mode, ProxyUse, Required, Spider,
+    Field, FieldSource, Follow, Handler, ItemRule, Kind, Mode, ProxyUse, Required, Session, Spider,
 };
 use trawl_common::text::{counted, printable};
 use trawl_common::time::UnixMs;
@@ -33,6 +33,7 @@ impl Examined {
         );
         lines.push(("dedups", dedups(spider.dedup)));
         lines.extend(spider.schedule.as_ref().map(|schedule| ("runs", runs(schedule))));
+        lines.extend(spider.session.as_ref().map(|session| ("session", of_session(spider, session))));
         lines.extend(spider.handler.as_ref().map(|handler| ("program", program(handler))));
         let reads = if spider.page_handler().is_some() {
             "each page by its program"
@@ -138,6 +139,14 @@ fn starts(spider: &Spider) -> String {
         .map(|(length, name)| counted(length as u64, name))
         .collect();
     if parts.is_empty() { "where a command says".to_owned() } else { format!("from {}", parts.join(", ")) }
+}
+
+fn of_session(spider: &Spider, session: &Session) -> String {
+    let steps = spider.login.as_ref().map_or(0, |login| login.steps.len() as u64);
+    let login =
+        if steps > 0 { format!("logs in by {}", counted(steps, "step")) } else { "cookies alone".to_owned() };
+    let share = session.share.as_ref().map(|share| format!(", shared by the name {share}"));
+    format!("{login}{}", share.unwrap_or_default())
 }
 
 fn takes(spider: &Spider) -> String {

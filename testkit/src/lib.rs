@@ -11,6 +11,7 @@ pub mod hostile;
 pub mod many_hosts;
 pub mod own_redis;
 pub mod politeness;
+pub mod portal_site;
 pub mod ports;
 pub mod sample_sites;
 pub mod servers;

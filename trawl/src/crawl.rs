@@ -188,6 +188,10 @@ impl Args {
             let (state, left) = (self.state.display(), count(left));
             global.say(format_args!("going on with crawl {} from {state}: {left} left", crawl.id));
         }
+        // The person who runs the command again has seen to what it was held for.
+        if ports.stats.crawl_stats(&crawl.id).await?.is_some_and(|stats| stats.held.is_some()) {
+            ports.control.resume(&crawl).await?;
+        }
         let progress = global.progress();
         let run = Run { ports, settings: Arc::new(settings), folder, crawl, signals, progress };
         let politeness = job.spider.politeness.apply(&run.settings.politeness);
@@ -198,7 +202,11 @@ impl Args {
             true => DeadLetters::Gone,
             false => DeadLetters::File(state::as_argument(&self.state)),
         };
-        let is_told = !report.problems.is_empty();
+        if let Some(why) = &stats.held {
+            let left = counted(stats.pending, "URL");
+            anstream::eprintln!("problem: {why}: {left} left: see to it, and the same command goes on");
+        }
+        let is_told = !report.problems.is_empty() || stats.held.is_some();
         let exit = self.end.judge(global, &Ended { stats: &stats, expect: &expect, is_told, dead_letters });
         let states = store.host_control().hosts().await?;
         let hosts = run.ports.stats.hosts(&run.crawl, HOSTS).await?;
@@ -210,6 +218,7 @@ impl Args {
         }
         Ok(match run.signals.exit() {
             Some(signal) if !is_done(&stats) => signal,
+            _ if stats.held.is_some() => exit.or_worse(Exit::Failed),
             _ => exit,
         })
     }
@@ -394,7 +403,7 @@ impl Run {
                 }
                 // There are none while the disk is full; the writer reports that.
                 match self.ports.stats.crawl_stats(&self.crawl.id).await {
-                    Ok(Some(stats)) if is_done(&stats) => return Ok(()),
+                    Ok(Some(stats)) if is_done(&stats) || stats.held.is_some() => return Ok(()),
                     Ok(Some(stats)) => {
                         let waits = waits.of(&stats, explain::delays(&*self.ports.stats, &stats)).await;
                         self.progress.show(progress(&stats) + waits);

@@ -36,6 +36,7 @@ use super::passage::Passage;
 use super::proxy::Proxy;
 use super::redirect::Redirect;
 use super::sent::Sent;
+use super::session::{self, Session};
 use super::threads::Threads;
 use super::time_limit::within;
 use super::unusable::Unusable;
@@ -60,6 +61,7 @@ pub struct Fetcher {
     sent: Headers,
     guard: Guard,
     own: Option<Own>,
+    session: Option<Arc<dyn Session>>,
     proxy: Option<Proxy>,
     pub(super) settings: Arc<settings::Fetch>,
     memory: MemoryBudget,
@@ -96,6 +98,7 @@ impl Fetcher {
             common: sent,
             guard,
             own: None,
+            session: None,
             proxy,
             settings,
             memory: MemoryBudget::new(MEMORY),
@@ -107,6 +110,11 @@ impl Fetcher {
     /// larger one waits until the budget allows it, within `fetch.timeout`.
     pub fn within(self, memory: MemoryBudget) -> Self {
         Self { memory, ..self }
+    }
+
+    /// Returns a fetcher with the same settings and connections whose requests are part of `session`.
+    pub fn in_session(&self, session: Arc<dyn Session>) -> Self {
+        Self { session: Some(session), ..self.clone() }
     }
 
     /// Returns a fetcher with the same settings whose requests run on `threads`, with its own connections.
@@ -265,11 +273,18 @@ impl Fetcher {
     }
 
     async fn request(&self, url: &CanonicalUrl, sent: Sent) -> Result<reqwest::Response, Failure> {
-        let own = self.own.as_ref().map(|own| own.fields(url)).unwrap_or_default();
+        let mut own = self.own.as_ref().map(|own| own.fields(url)).unwrap_or_default();
+        if let Some(session) = &self.session {
+            session::add_fields(&**session, url, &mut own);
+        }
         let sent = sent.beside(own);
-        let url = url.to_url();
-        self.guard.check_behind(self.proxy.as_ref(), &url).await?;
-        self.send(url, sent).await
+        let parsed = url.to_url();
+        self.guard.check_behind(self.proxy.as_ref(), &parsed).await?;
+        let response = self.send(parsed, sent).await?;
+        if let Some(session) = &self.session {
+            session::take_cookies(&**session, url, &response);
+        }
+        Ok(response)
     }
 
     /// Returns the result of `call`, which requests `url` with `method`, within `fetch.timeout`. It is called once more if its answer

@@ -16,7 +16,7 @@ pub(super) fn headers(headers: &HeaderMap) -> Headers {
 }
 
 /// Decodes a header value: UTF-8, or else Latin-1, the traditional charset.
-fn text(value: &HeaderValue) -> String {
+pub(super) fn text(value: &HeaderValue) -> String {
     let latin_1 = |_| value.as_bytes().iter().copied().map(char::from).collect();
     str::from_utf8(value.as_bytes()).map_or_else(latin_1, str::to_owned)
 }

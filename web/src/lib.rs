@@ -25,6 +25,7 @@ mod resolver;
 mod robots;
 mod rules;
 mod sent;
+mod session;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -42,5 +43,6 @@ pub use self::passage::{Passage, Passed, PassedBody};
 pub use self::redirect::{MAX_REDIRECTS, Redirect, Trail};
 pub use self::robots::{NoRobots, Robots, RobotsWay};
 pub use self::rules::{NoPage, ban};
+pub use self::session::Session;
 pub use self::threads::Threads;
 pub use self::unusable::Unusable;

@@ -81,12 +81,14 @@ fn cookies(Pairs(cookies): &Pairs) -> Option<HeaderValue> {
     if pairs.is_empty() { None } else { secret(&pairs.join("; ")) }
 }
 
-fn joined(first: &HeaderValue, rest: &HeaderValue) -> Option<HeaderValue> {
-    secret(&format!("{}; {}", first.to_str().ok()?, rest.to_str().ok()?))
+pub(super) fn joined(first: &HeaderValue, rest: &HeaderValue) -> Option<HeaderValue> {
+    let mut both = HeaderValue::from_bytes(&[first.as_bytes(), rest.as_bytes()].join(&b"; "[..])).ok()?;
+    both.set_sensitive(true);
+    Some(both)
 }
 
 /// A value that is kept out of logs. `None` cannot occur, because values are checked when requests are read.
-fn secret(value: &str) -> Option<HeaderValue> {
+pub(super) fn secret(value: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::try_from(value).ok()?;
     value.set_sensitive(true);
     Some(value)

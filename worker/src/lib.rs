@@ -58,7 +58,7 @@ use trawl_common::names::WorkerId;
 use trawl_common::ports::Ports;
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
-pub use trial::{PageReader, TaskTrial, Trials};
+pub use trial::{PageReader, TaskTrial, TrialSession, Trials};
 pub use worker::RunError;
 use worker::Worker;
 

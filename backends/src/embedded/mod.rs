@@ -4,8 +4,8 @@
 //! small because a record and its wake-up are one row: admitting a URL publishes it, so there is no outbox, nothing to
 //! confirm and nothing to reconcile.
 //!
-//! **Durable:** records, stats, the set of seen URLs, the list of failed URLs, the page history, and the hosts that are
-//! blocked or in a back-off. A killed process loses nothing that a call has returned for. A power cut may lose the last
+//! **Durable:** records, stats, the set of seen URLs, the list of failed URLs, the page history, sessions, and the hosts that
+//! are blocked or in a back-off. A killed process loses nothing that a call has returned for. A power cut may lose the last
 //! moments before it, and leaves the file consistent as of the moment before those (`synchronous = NORMAL`).
 //!
 //! **Not durable:** record holders, leases, the next slots of hosts and cached responses live in memory, and are gone
@@ -25,6 +25,7 @@ mod logs;
 mod pages;
 mod records;
 mod seen;
+mod sessions;
 mod settle;
 mod store;
 
@@ -36,8 +37,8 @@ use tokio::sync::Notify;
 use trawl_common::clock;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    Cache, Control, Engine, HostControl, Hosts, Jobs, Logs, Pages, Ports, Result, Schedules, SinkFactory,
-    SpiderStore, Stats,
+    Cache, Control, Engine, HostControl, Hosts, Jobs, Logs, Pages, Ports, Result, Schedules, Sessions,
+    SinkFactory, SpiderStore, Stats,
 };
 use trawl_common::settings;
 use trawl_common::time::UnixMs;
@@ -53,6 +54,7 @@ use self::jobs::spider_store::EmbeddedSpiderStore;
 use self::logs::{EmbeddedLogs, Keep};
 use self::pages::EmbeddedPages;
 use self::pages::cache::MemoryCache;
+use self::sessions::EmbeddedSessions;
 use self::store::Store;
 use self::store::resuming;
 use self::store::schema::{self, State};
@@ -146,6 +148,7 @@ impl Embedded {
             hosts: self.hosts(),
             cache: self.cache(),
             pages: self.pages(),
+            sessions: self.sessions(),
             jobs: self.jobs(),
             spider_store: self.spider_store(),
             schedules: self.schedules(),
@@ -215,6 +218,11 @@ impl Embedded {
     /// Returns the response cache.
     pub fn cache(&self) -> Arc<dyn Cache> {
         self.cache.clone()
+    }
+
+    /// Returns the sessions of spiders.
+    pub fn sessions(&self) -> Arc<dyn Sessions> {
+        Arc::new(EmbeddedSessions(self.store.clone()))
     }
 
     /// Returns the page history.

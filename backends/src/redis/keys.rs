@@ -3,6 +3,7 @@
 use trawl_common::frontier::Key;
 use trawl_common::names::{CrawlId, CrawlRef, ProjectName, ReaderName, SpiderName, WorkerId};
 use trawl_common::politeness::robots::RobotsKey;
+use trawl_common::session::{SessionId, SessionOwner};
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -219,6 +220,15 @@ impl CrawlKeys {
 /// Returns the key of a spider's page history, a hash: URL -> what is remembered of it.
 pub(crate) fn pages(spider: &SpiderName) -> String {
     format!("{{{}}}:pages", seen_name(spider))
+}
+
+/// Returns the key of a session, a hash: `revision`, and `state` as JSON.
+pub(crate) fn session(session: &SessionId) -> String {
+    let SessionId { owner, name } = session;
+    match owner {
+        SessionOwner::Spider(spider) => format!("{{{}}}:session:{name}", seen_name(spider)),
+        SessionOwner::Shared(share) => format!("{{sessions:{share}}}:session:{name}"),
+    }
 }
 
 pub(crate) fn failures(key: &Key) -> String {

@@ -18,6 +18,7 @@ mod script_calls;
 mod scripts;
 mod seen;
 mod server;
+mod sessions;
 mod settle;
 mod workers;
 
@@ -34,6 +35,7 @@ pub use seen::packing::{Packing, spiders};
 pub use server::connect::{connect, evicts, warn_of_eviction};
 pub use server::link::Link;
 pub use server::schema::check_schema;
+pub use sessions::RedisSessions;
 use trawl_common::ports::{Error, ErrorKind};
 pub use workers::logs::RedisLogs;
 pub use workers::readers::Readers;

@@ -84,6 +84,11 @@ pub(crate) fn pack() -> Script {
     Clock::SERVER.seeing(Dedup::Packed, TAKES_IN, &[Key::Seen], include_str!("seen/pack.lua")).script
 }
 
+/// Returns the script that writes a session.
+pub(crate) fn session() -> Script {
+    Clock::SERVER.compose(GOES_ON, &[include_str!("sessions/write.lua")])
+}
+
 /// Every script of the frontier.
 pub(crate) struct Scripts {
     pub(crate) time: Script,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use tempfile::TempDir;
 use trawl_backends::embedded::Embedded;
-use trawl_common::ports::{Cache, Pages};
+use trawl_common::ports::{Cache, Pages, Sessions};
 use trawl_testkit::conformance::carrying::Carrier;
 use trawl_testkit::conformance::carrying::random::{obeys_the_model, steps};
 use trawl_testkit::conformance::hosts::{Frugal, HostPorts};
@@ -42,6 +42,11 @@ async fn pages() -> (TempDir, Arc<dyn Pages>) {
     (directory, engine.pages())
 }
 
+async fn sessions() -> (TempDir, Arc<dyn Sessions>) {
+    let (directory, engine) = state_file();
+    (directory, engine.sessions())
+}
+
 async fn carrier() -> (TempDir, Carrier) {
     let (directory, engine) = state_file();
     let carrier = carrier_of(&engine);
@@ -53,6 +58,7 @@ trawl_testkit::one_process_conformance!(carrier);
 trawl_testkit::hosts_conformance!(hosts, frugal);
 trawl_testkit::cache_conformance!(cache);
 trawl_testkit::pages_conformance!(pages);
+trawl_testkit::sessions_conformance!(sessions);
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]

@@ -19,6 +19,7 @@ pub mod names;
 pub mod nearest;
 pub mod priority;
 pub mod request;
+pub mod session;
 pub(crate) mod small_file;
 pub mod task;
 pub mod text;

@@ -15,6 +15,7 @@
 //! | [`Stats`] | the stats that people see |
 //! | [`Hosts`] | politeness: each host's schedule, its back-off, its robots.txt |
 //! | [`Cache`], [`Pages`], [`Sink`] | responses, the page history, items |
+//! | [`Sessions`] | cookies and log-ins of spiders |
 //! | [`Logs`] | the problems of a fleet, for people |
 //! | [`History`] | the permanent history of crawls, jobs and pages; on PostgreSQL alone |
 //! | [`Items`] | reading stored items in a fleet: state files have none |
@@ -34,6 +35,7 @@ mod lanes;
 mod logs;
 mod pages;
 mod schedules;
+mod sessions;
 mod sink;
 mod spider_store;
 mod stats;
@@ -60,6 +62,7 @@ pub use lanes::{LaneName, LaneState};
 pub use logs::{LogLine, LogPart, LogPlace, Logs, NoLogPlace};
 pub use pages::{Pages, Walk};
 pub use schedules::{ScheduleState, Schedules};
+pub use sessions::{Revision, Sessions, StoredSession};
 pub use sink::{Page, Sink, SinkFactory};
 pub use spider_store::{Deployed, MAX_VERSIONS, SpiderStore};
 pub use stats::{
@@ -80,6 +83,8 @@ pub struct Ports {
     pub cache: Arc<dyn Cache>,
     /// The page history.
     pub pages: Arc<dyn Pages>,
+    /// Cookies and log-ins of spiders.
+    pub sessions: Arc<dyn Sessions>,
     /// Submitted crawls.
     pub jobs: Arc<dyn Jobs>,
     /// Deployed spiders.

@@ -16,6 +16,8 @@ const URLS_RETRIED: &str = "trawl_urls_retried_total";
 const URLS_PARKED: &str = "trawl_urls_parked_total";
 const URLS_IN_FLIGHT: &str = "trawl_urls_in_flight";
 const ITEMS: &str = "trawl_items_total";
+const SESSIONS: &str = "trawl_sessions";
+const LOGINS: &str = "trawl_logins_total";
 const FETCHES: &str = "trawl_fetches_total";
 const FETCH_SECONDS: &str = "trawl_fetch_duration_seconds";
 const PAGE_BYTES: &str = "trawl_page_size_bytes";
@@ -50,6 +52,11 @@ pub fn describe(version: &'static str) {
     describe_counter!(URLS_PARKED, "URLs put aside until their host may be asked");
     describe_gauge!(URLS_IN_FLIGHT, "URLs in the hands of this worker");
     describe_counter!(ITEMS, "Items that pages and tasks gave, by spider and kind");
+    describe_gauge!(
+        SESSIONS,
+        "Sessions of spiders that this worker uses, by whose they are and whether they are ready"
+    );
+    describe_counter!(LOGINS, "Log-ins that ended, by spider and outcome");
     describe_counter!(FETCHES, "Requests to hosts that ended, by class of status, or none");
     describe_histogram!(FETCH_SECONDS, Unit::Seconds, "How long a request to a host took, its body included");
     describe_histogram!(PAGE_BYTES, Unit::Bytes, "Sizes of the bodies of pages, decoded");
@@ -109,6 +116,19 @@ pub fn items(spider: &str, by_kind: &BTreeMap<String, u64>) {
     for (kind, number) in by_kind {
         counter!(ITEMS, "spider" => spider.to_owned(), "kind" => kind.clone()).increment(*number);
     }
+}
+
+/// Records whether a session is ready, or its URLs wait for a log-in.
+pub fn session(owner: &str, is_ready: bool) {
+    for (state, is_so) in [("ready", is_ready), ("waiting", !is_ready)] {
+        gauge!(SESSIONS, "owner" => owner.to_owned(), "state" => state).set(u8::from(is_so));
+    }
+}
+
+/// Records that a log-in of a spider ended.
+pub fn logged_in(spider: &str, is_done: bool) {
+    let outcome = if is_done { "done" } else { "failed" };
+    counter!(LOGINS, "spider" => spider.to_owned(), "outcome" => outcome).increment(1);
 }
 
 /// Records that an attempt failed and is retried.

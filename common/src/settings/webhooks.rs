@@ -23,7 +23,7 @@ pub struct Webhook {
     /// The secret that signs them.
     pub secret: WebhookSecret,
     /// The events to post.
-    #[serde(default = "of_crawls")]
+    #[serde(default = "Pattern::of_crawls")]
     pub events: Vec<Pattern>,
     /// The spiders whose events are posted; all if empty.
     #[serde(default)]
@@ -37,10 +37,6 @@ impl Webhook {
         self.events.iter().any(|pattern| pattern.fits(name))
             && (self.spiders.is_empty() || self.spiders.iter().any(is_of))
     }
-}
-
-fn of_crawls() -> Vec<Pattern> {
-    vec![Pattern::of_crawls()]
 }
 
 /// The secret that signs a webhook's deliveries: a text, or the environment variable that has it. Shown, logged

@@ -27,6 +27,7 @@ mod request;
 mod scope;
 mod secret;
 mod selector;
+mod session;
 mod start;
 mod tasks;
 mod text;
@@ -54,6 +55,7 @@ pub use request::Request;
 pub use scope::{LinkVerdict, Scope};
 pub use secret::Secret;
 pub use selector::Selector;
+pub use session::{LapseSigns, Lapsed, Login, LoginRequest, LoginStep, Session, StepExpect};
 pub use start::{CsvRequests, Start};
 pub use tasks::{NotSubmitted, crawl_for};
 pub use text::SpiderText;
@@ -99,6 +101,10 @@ pub struct Spider {
     pub request: Request,
     /// The rules for responses that are not pages.
     pub ban: Ban,
+    /// The session that its requests are part of; `None` if it keeps none.
+    pub session: Option<Session>,
+    /// How it logs in.
+    pub login: Option<Login>,
     /// The kinds of its pages; empty if all are alike.
     pub pages: Vec<PageKind>,
     /// The ways to the further pages of lists.
@@ -134,6 +140,8 @@ impl Spider {
             politeness: PolitenessOverrides::default(),
             request: Request::default(),
             ban: Ban::default(),
+            session: None,
+            login: None,
             pages: Vec::new(),
             paginate: Vec::new(),
             formats: Formats::default(),

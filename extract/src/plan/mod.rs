@@ -31,6 +31,8 @@ pub(crate) struct Plan {
     /// Whether links say which kinds of pages led to them.
     pub(crate) tracks: bool,
     pub(crate) follow: Option<Follow>,
+    /// Finds something in a page that shows that the session has lapsed.
+    pub(crate) lapsed: Option<Each>,
     /// Whether any field or link needs a tree.
     pub(crate) needs_tree: bool,
     /// Whether anything is extracted from JSON.

@@ -62,6 +62,9 @@ impl Planner {
         planner.plan.follow = spider.follow.as_ref().map(|follow| planner.follow(follow));
         planner.pages(spider);
         planner.paginates(spider);
+        let lapsed = spider.login.as_ref().and_then(|login| login.lapsed.selector.as_ref());
+        planner.plan.lapsed =
+            lapsed.and_then(|lapsed| planner.each("login.lapsed.selector", lapsed, Inside::Nothing));
         planner.plan.rules = spider.items.iter().map(|rule| planner.rule(rule)).collect();
         planner
     }

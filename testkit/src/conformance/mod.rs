@@ -23,6 +23,7 @@ pub mod pages;
 pub mod queue;
 pub mod recovery;
 pub mod schedules;
+pub mod sessions;
 pub mod sink;
 pub mod spider_store;
 pub mod sweeping;

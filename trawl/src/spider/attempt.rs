@@ -12,14 +12,14 @@ use trawl_common::exit::Exit;
 use trawl_common::frontier::Request;
 use trawl_common::request::NewRequest;
 use trawl_common::settings::Settings;
-use trawl_common::spider::{Bans, Carried, Scope, Spider};
+use trawl_common::spider::{Bans, Carried, Scope};
 use trawl_common::task::Recipe;
 use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::{CanonicalUrl, InvalidUrl};
 use trawl_extract::Ready;
 use trawl_web::Fetcher;
-use trawl_worker::{HandlerProxy, PageReader};
+use trawl_worker::{HandlerProxy, PageReader, TrialSession};
 
 use super::examine::load;
 use super::{attempt_task, show};
@@ -91,7 +91,8 @@ impl Args {
     pub(super) async fn run(self, mut settings: Settings) -> Outcome {
         settings.fetch.allow_private |= self.allow_private;
         let folder = self.spider.folder(&settings, self.arguments.arguments()?)?;
-        let (spider, Ready { extractor, scope, bans }) = load(&self.spider, &folder, &settings, false)?;
+        let (spider, Ready { extractor, scope, bans, login }) =
+            load(&self.spider, &folder, &settings, false)?;
         let settings = Arc::new(settings);
         // Hosts are asked as a standalone crawl would ask them.
         let alone = Embedded::in_memory().map_err(Fail::run)?;
@@ -99,14 +100,26 @@ impl Args {
         if let Some(recipe) = self.task {
             return attempt_task::run(&spider, &folder, recipe, self.json, &proxy, &settings).await;
         }
+        let reader = PageReader::start(&settings).map_err(Fail::run)?;
+        let fetcher = Fetcher::from_spider(&spider, &settings.fetch)
+            .map_err(|error| Fail::usage(format!("[fetch]: {error}")))?;
+        let session = match self.page {
+            Some(Place::Web(_)) => {
+                let at = (&settings, alone.hosts());
+                let begun = TrialSession::begin(at, &reader, (&spider, login, &bans), &fetcher).await;
+                begun.map_err(|why| Fail::run(format!("the log-in failed: {why}")))?
+            }
+            _ => None,
+        };
+        let fetcher =
+            session.as_ref().map(|session| fetcher.in_session(Arc::clone(session) as _)).unwrap_or(fetcher);
         let begun = Instant::now();
-        let (url, response) = self.response(&spider, &scope, &bans, &settings).await?;
+        let (url, response) = self.response(&fetcher, &scope, &bans).await?;
         let took = begun.elapsed();
         if let Some(ban) = bans.by_page(&response) {
             return Err(Fail::run(format!("{url}: {ban}")));
         }
         let landed = response.redirected_to.clone().unwrap_or_else(|| url.clone());
-        let reader = PageReader::start(&settings).map_err(Fail::run)?;
         let folder = folder.program_folder(&spider.name);
         let reader =
             reader.with_program(&spider, folder, &proxy).map_err(|error| Fail::usage(error.to_string()))?;
@@ -114,10 +127,16 @@ impl Args {
         let tried = reader.read(&spider, &scope, &extractor, &landed, response, request).await;
         reader.end().await;
         let tried = tried.map_err(|untried| Fail::run(format!("{url}: {untried}")))?;
+        let lapse =
+            session.as_ref().and_then(|session| session.lapse(&tried.response, Some(&tried.extraction)));
         if self.json {
-            show::print_json(&url, &tried)
+            show::print_json(&url, &tried, session.as_deref(), lapse.as_deref())
         } else {
-            show::print(&url, &tried, took, self.links)
+            show::print(&url, &tried, took, self.links);
+            session.iter().for_each(|session| show::print_session(session, lapse.as_deref()));
+        }
+        if lapse.is_some() {
+            return Ok(Exit::Failed);
         }
         Ok(if tried.extraction.missing.is_empty() { Exit::Ok } else { Exit::FailedUrls })
     }
@@ -139,10 +158,9 @@ impl Args {
     /// Returns the page's URL and its response.
     async fn response(
         &self,
-        spider: &Spider,
+        fetcher: &Fetcher,
         scope: &Scope,
         bans: &Bans,
-        settings: &Settings,
     ) -> Result<(CanonicalUrl, Response), Fail> {
         match (&self.page, &self.url) {
             (None, _) => Err(Fail::usage("give a page, or a task")),
@@ -154,8 +172,6 @@ impl Args {
                 Ok((url.clone().map_or_else(nowhere, Ok)?, saved(file)?))
             }
             (Some(Place::Web(url)), None) => {
-                let fetcher = Fetcher::from_spider(spider, &settings.fetch)
-                    .map_err(|error| Fail::usage(format!("[fetch]: {error}")))?;
                 let fetched = fetcher.fetch_for(url, scope, bans).await;
                 Ok((url.clone(), fetched.map_err(|reason| Fail::run(format!("{url}: {reason}")))?))
             }

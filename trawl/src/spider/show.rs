@@ -12,6 +12,7 @@ use trawl_common::text::printable;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, JudgedKind, JudgedLink, ListState, Tried, Unfit};
+use trawl_worker::TrialSession;
 
 /// Maximum length of a displayed value.
 const SHOWN: usize = 400;
@@ -52,6 +53,29 @@ pub(super) fn print(url: &CanonicalUrl, tried: &Tried, took: Duration, links: bo
                 Some(why) => println!("  {dim}leave  {url} ({why}){dim:#}"),
             }
         }
+    }
+}
+
+/// Prints the session of the trial: the names of its cookies, as their values may open an account.
+pub(super) fn print_session(session: &TrialSession, lapse: Option<&str>) {
+    let (bold, red) = (Style::new().bold(), AnsiColor::Red.on_default());
+    let state = if session.is_logged_in() { "logged in" } else { "cookies alone" };
+    println!("{bold}session{bold:#} {state}");
+    for cookie in session.cookies() {
+        let until = cookie.expires.map(|expires| format!(", until {expires}")).unwrap_or_default();
+        println!(
+            "  {:<14} {} for {}{}{until}",
+            "cookie",
+            printable(&cookie.name, 64),
+            cookie.domain,
+            cookie.path
+        );
+    }
+    for name in session.taken() {
+        println!("  {:<14} {}", "taken", printable(&name, 64));
+    }
+    if let Some(sign) = lapse {
+        println!("  {red}the page looks as if the session had lapsed{red:#}: {sign}");
     }
 }
 
@@ -137,7 +161,12 @@ fn shown(value: &Value) -> String {
     }
 }
 
-pub(super) fn print_json(url: &CanonicalUrl, tried: &Tried) {
+pub(super) fn print_json(
+    url: &CanonicalUrl,
+    tried: &Tried,
+    session: Option<&TrialSession>,
+    lapse: Option<&str>,
+) {
     let Tried { response, extraction, links, kinds } = tried;
     let item = |Extracted { rule, number, fields }: &Extracted| json!({ "item": rule, "number": number, "fields": fields });
     let link = |JudgedLink { url, verdict, request }: &JudgedLink| json!({ "url": url.as_str(), "followed": verdict.why_not().is_none(), "why": verdict.why_not(), "request": request });
@@ -146,11 +175,18 @@ pub(super) fn print_json(url: &CanonicalUrl, tried: &Tried) {
         let unfit = extraction.unfit.iter().filter(|unfit| unfit.is_cut == wanted);
         unfit.map(|Unfit { field, value, reason, steps, .. }| json!({ "field": field, "value": value, "reason": reason, "steps": steps })).collect::<Vec<_>>()
     };
+    let session = session.map(|session| {
+        let cookies = session.cookies();
+        let cookies = cookies.iter().map(|one| json!({ "name": one.name, "domain": one.domain, "path": one.path, "expires": one.expires.map(|at| at.to_string()) }));
+        json!({ "logged_in": session.is_logged_in(), "cookies": cookies.collect::<Vec<_>>(), "taken": session.taken(), "lapsed": lapse })
+    });
+    let headers = response.headers.iter().filter(|(name, _)| session.is_none() || *name != "set-cookie");
     let shown = json!({
         "url": url.as_str(),
         "redirected_to": response.redirected_to.as_ref().map(|url| url.as_str()),
         "status": response.status,
-        "headers": response.headers.iter().map(|(name, value)| json!([name, value])).collect::<Vec<_>>(),
+        "headers": headers.map(|(name, value)| json!([name, value])).collect::<Vec<_>>(),
+        "session": session,
         "bytes": response.body.len(),
         "page": kinds.iter().find(|kind| kind.why_not.is_none()).map(|kind| &kind.name),
         "pages": kinds.iter().map(kind).collect::<Vec<_>>(),

@@ -12,6 +12,7 @@ mod kinds;
 mod priorities;
 mod programs;
 mod robots;
+mod sessions;
 mod stores;
 mod strangers;
 #[path = "../support/mod.rs"]

@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::parse::Parser;
 use crate::programs::Watch;
 use crate::schedule::Scheduling;
+use crate::schedule::sessions::Sessions;
 use crate::spiders::Spiders;
 use crate::telemetry::latencies::Latencies;
 use crate::telemetry::url_log::UrlLog;
@@ -28,7 +29,8 @@ pub(crate) struct Fetching {
     /// The page history.
     pub(crate) pages: Arc<dyn Pages>,
     pub(crate) cache: Arc<dyn Cache>,
-    pub(crate) parser: Parser,
+    pub(crate) parser: Arc<Parser>,
+    pub(crate) sessions: Arc<Sessions>,
     /// The threads for fetches that may keep them busy.
     pub(crate) threads: Threads,
     pub(crate) latencies: Arc<Latencies>,

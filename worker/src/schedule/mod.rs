@@ -16,6 +16,7 @@ pub(crate) mod robots_memory;
 mod robots_store;
 mod scheduler;
 mod scheduling;
+pub(crate) mod sessions;
 mod unknown_robots;
 mod wanting;
 

@@ -33,6 +33,7 @@ use crate::job::settlement::Settlement;
 use crate::schedule::backoff::refused;
 use crate::schedule::blameless::wanting_until;
 use crate::schedule::domains::SLOW;
+use crate::schedule::sessions::{Hold, Sessions};
 use crate::telemetry::idle_reasons::Why;
 
 /// Approximate number of urgent jobs of a host that may stay off its waitlist at once.
@@ -64,10 +65,12 @@ pub(crate) struct Exits {
 ///    address. If the slot of its host has passed by then, or no permit is free, it asks only its host once
 ///    more.
 /// 5. While this machine lacks resources for requests, nothing is claimed or started.
-/// 6. A job whose slot is due may exchange it with a request of a program, or with a more urgent job, and
+/// 6. A job whose session logs in waits here if there is room.
+/// 7. A job whose slot is due may exchange it with a request of a program, or with a more urgent job, and
 ///    waits for that one's slot.
 pub(crate) struct Scheduler {
     scheduling: Arc<Scheduling>,
+    sessions: Arc<Sessions>,
     exits: Exits,
     claims: Claims,
     due: Due,
@@ -89,6 +92,7 @@ pub(crate) struct Scheduler {
 impl Scheduler {
     pub(crate) fn new(
         scheduling: Arc<Scheduling>,
+        sessions: Arc<Sessions>,
         exits: Exits,
         claims: Claims,
         stop: CancellationToken,
@@ -100,6 +104,7 @@ impl Scheduler {
         let (last_suspects, reserved, at_addresses, going_ahead) = Default::default();
         Self {
             scheduling,
+            sessions,
             exits,
             claims,
             due,
@@ -181,9 +186,16 @@ impl Scheduler {
     async fn ask(&mut self, jobs: Vec<Job>) -> Result<()> {
         let now = UnixMs::now();
         let (mut asking, mut requests) = (Vec::with_capacity(jobs.len()), Vec::with_capacity(jobs.len()));
-        for job in jobs {
+        for mut job in jobs {
             let ahead = self.scheduling.context.settings.worker.prefetch;
-            if let Some(until) = job.spider.backlog.put_off(ahead).or_else(|| self.keeps_away(&job)) {
+            let hold = self.sessions.hold(&job, self.has_space());
+            if let Some(Hold::Here(wait)) = hold {
+                job.message.slot = None;
+                self.reserved.insert(job, wait);
+                continue;
+            }
+            let away = hold.and_then(Hold::away).or_else(|| job.spider.backlog.put_off(ahead));
+            if let Some(until) = away.or_else(|| self.keeps_away(&job)) {
                 self.pass_on(Settlement::snooze(job, until)).await;
                 continue;
             }

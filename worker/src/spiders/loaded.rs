@@ -11,6 +11,7 @@ use trawl_extract::Extractor;
 use trawl_web::Fetcher;
 
 use super::empty_fields::EmptyFields;
+use super::session::SpiderSession;
 use super::sink_backlog::SinkBacklog;
 use crate::programs::Running;
 
@@ -20,6 +21,8 @@ pub(crate) struct LoadedSpider {
     pub(crate) scope: Scope,
     /// The rules for responses that are not pages.
     pub(crate) bans: Bans,
+    /// The session that its requests are part of.
+    pub(crate) session: Option<SpiderSession>,
     /// The rules that route its links.
     pub(crate) route: Vec<Rule>,
     pub(crate) politeness: Politeness,

@@ -5,6 +5,7 @@ mod empty_fields;
 mod loaded;
 mod program_versions;
 mod reload;
+mod session;
 mod sink_backlog;
 mod unready;
 
@@ -28,6 +29,7 @@ use trawl_web::{Fetcher, MemoryBudget, Threads};
 use self::elsewhere::Elsewhere;
 pub(crate) use self::loaded::LoadedSpider;
 use self::program_versions::ProgramVersions;
+pub(crate) use self::session::SpiderSession;
 pub(crate) use self::unready::TooManyNames;
 pub use self::unready::Unready;
 

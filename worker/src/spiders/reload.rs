@@ -13,6 +13,7 @@ use trawl_web::Fetcher;
 
 use super::empty_fields::EmptyFields;
 use super::loaded::ProgramVersion;
+use super::session::SpiderSession;
 use super::sink_backlog::SinkBacklog;
 use super::{Brought, Known, LoadedSpider, Spiders, Unready};
 use crate::programs::Running;
@@ -144,7 +145,8 @@ impl Spiders {
             Some(text) => self.folder.mistaken(name, text, mistakes).into(),
             None => Unready::Mistaken(mistakes),
         };
-        let Ready { extractor, scope, bans } = Ready::new(&spider, &self.settings.fetch).map_err(mistaken)?;
+        let Ready { extractor, scope, bans, login } =
+            Ready::new(&spider, &self.settings.fetch).map_err(mistaken)?;
         let fetch = spider.request.apply(&self.settings.fetch);
         let fetcher = Fetcher::from_spider(&spider, &self.settings.fetch)?.within(self.memory.clone());
         let apart = fetcher.on(&self.threads)?;
@@ -153,6 +155,7 @@ impl Spiders {
         Ok(LoadedSpider {
             scope,
             bans,
+            session: SpiderSession::new(&spider, login),
             route: spider.routes(&self.settings.route),
             politeness: spider.politeness.apply(&self.settings.politeness),
             robots_name: fetch.robots_name().unwrap_or_default(),

@@ -50,6 +50,8 @@ pub(crate) enum Why {
     Retry(Class),
     /// The domain is not known to be quick, and the limit of slow pages in flight is reached.
     Slow,
+    /// The session of its spider is not ready.
+    LogIn,
 }
 
 /// The current reasons for waiting, and the time since a URL ended.
@@ -79,7 +81,9 @@ impl IdleReasons {
         let is_said = match (known, why) {
             (Some((_, Why::Refused(_))), Why::Refused(_)) | (None, _) => waits.hosts.len() >= MOST,
             (Some((_, Why::Refused(_))), _) => true,
-            (Some((earliest, _)), Why::Pace(_) | Why::Retry(_) | Why::Slow) => *earliest <= until,
+            (Some((earliest, _)), Why::Pace(_) | Why::Retry(_) | Why::Slow | Why::LogIn) => {
+                *earliest <= until
+            }
             (Some(_), Why::Refused(_)) => false,
         };
         if !is_said {
@@ -185,6 +189,7 @@ impl fmt::Display for Why {
                 f.write_str("has a page that the spider's program failed at, and which it is not given again")
             }
             Self::Retry(class) => write!(f, "failed ({class}) and is not tried again"),
+            Self::LogIn => f.write_str("needs a log-in of its spider, and is not asked"),
             Self::Slow => {
                 f.write_str("has to make way, as too many slow pages are under way, and is not asked")
             }

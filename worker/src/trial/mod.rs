@@ -1,11 +1,13 @@
 //! Tries a spider on one page: in no crawl, and without storing anything.
 
+mod session;
 mod trials;
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use session::TrialSession;
 use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::outcome::{Class, Failure, Skip};
 use trawl_common::frontier::{Request, Work};

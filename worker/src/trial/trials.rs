@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
-use trawl_common::frontier::outcome::{Failure, Skip};
+use trawl_common::frontier::outcome::{Class, Failure, Skip};
 use trawl_common::ports::Hosts;
 use trawl_common::settings::{HostPolicy, Settings};
 use trawl_common::spider::page_history::Validators;
@@ -16,10 +16,10 @@ use trawl_common::spider::{Bans, Scope, Spider, Then};
 use trawl_common::web::host::HostKey;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::{Attempt, Extractor, NotTried, Ready, RobotsOutcome, Untried};
+use trawl_extract::{Attempt, Extractor, LoginPlan, NotTried, Ready, RobotsOutcome, Untried};
 use trawl_web::{Answer, Fetcher, MAX_REDIRECTS, MemoryBudget, NoPage, Threads, Trail};
 
-use super::{PageReader, not_read};
+use super::{PageReader, TrialSession, not_read};
 use crate::schedule::backoff::is_welcome;
 use crate::schedule::polite::{AsSpider, NotAsked, PoliteClient, blocked};
 
@@ -110,6 +110,7 @@ struct Trial<'a> {
     extractor: Arc<Extractor>,
     scope: Scope,
     bans: Bans,
+    login: Option<LoginPlan>,
     own: AsSpider,
     deadline: Instant,
     trail: Trail,
@@ -125,7 +126,7 @@ impl<'a> Trial<'a> {
         ready: Ready,
         url: CanonicalUrl,
     ) -> Result<Self, NotTried> {
-        let (settings, Ready { extractor, scope, bans }) = (&trials.asker.settings, ready);
+        let (settings, Ready { extractor, scope, bans, login }) = (&trials.asker.settings, ready);
         let fetcher = Fetcher::from_spider(spider, &settings.fetch)
             .and_then(|fetcher| fetcher.within(trials.memory.clone()).on(&trials.threads))
             .map_err(|error| NotTried::Unusable(error.to_string()))?;
@@ -136,6 +137,7 @@ impl<'a> Trial<'a> {
             extractor: Arc::new(extractor),
             scope,
             bans,
+            login,
             own: AsSpider::new(spider, settings, fetcher),
             deadline: Instant::now() + LONGEST,
             trail: Trail::new(url, MAX_REDIRECTS),
@@ -146,17 +148,43 @@ impl<'a> Trial<'a> {
     }
 
     async fn run(mut self) -> Result<Attempt, NotTried> {
-        let page = match self.fetch().await {
-            Ok(response) => {
-                let reader = &self.trials.reader;
-                let (scope, extractor, landed) = (&self.scope, &self.extractor, self.trail.last());
-                reader.read(self.spider, scope, extractor, landed, response, None).await
+        let session = match self.log_in().await {
+            Ok(session) => session,
+            Err(why) => {
+                let failure = Failure::new(Class::Banned, format_args!("the log-in failed: {why}"));
+                let Self { robots, redirects, status, .. } = self;
+                return Ok(Attempt { robots, redirects, status, page: Err(failure.into()) });
             }
+        };
+        let page = match self.fetch().await {
+            Ok(response) => match session.and_then(|session| session.lapse(&response, None)) {
+                Some(sign) => {
+                    let lapsed = format_args!("the page looks as if the session had lapsed: {sign}");
+                    Err(Failure::new(Class::Banned, lapsed).into())
+                }
+                None => {
+                    let reader = &self.trials.reader;
+                    let (scope, extractor, landed) = (&self.scope, &self.extractor, self.trail.last());
+                    reader.read(self.spider, scope, extractor, landed, response, None).await
+                }
+            },
             Err(End::Untried(untried)) => Err(untried),
             Err(End::NotTried(why)) => return Err(why),
         };
         let Self { robots, redirects, status, .. } = self;
         Ok(Attempt { robots, redirects, status, page })
+    }
+
+    /// Begins a session, if the spider keeps one, which all further requests are part of.
+    async fn log_in(&mut self) -> Result<Option<Arc<TrialSession>>, String> {
+        let (asker, parser) = (&self.trials.asker, &self.trials.reader.parser);
+        let own = AsSpider::new(self.spider, &asker.settings, self.own.fetcher.clone());
+        let spider = (self.spider, self.login.take(), &self.bans);
+        let session = TrialSession::log_in(asker, parser, spider, own).await?;
+        if let Some(session) = &session {
+            self.own.fetcher = self.own.fetcher.in_session(Arc::clone(session) as _);
+        }
+        Ok(session)
     }
 
     /// Fetches the page, following redirects.

@@ -22,6 +22,7 @@ use crate::proxy::HandlerProxy;
 use crate::schedule::Scheduling;
 use crate::schedule::domains::FETCH_THREADS;
 use crate::schedule::polite::PoliteClient;
+use crate::schedule::sessions::Sessions;
 use crate::settle::Settler;
 use crate::spiders::{ProxyForPrograms, Spiders};
 use crate::tasks::{TaskRunner, tasks_ahead};
@@ -49,8 +50,12 @@ impl Worker {
         let settings = Arc::new(settings);
         let context = Arc::new(Context { id, settings, health, log: log.writer.clone() });
         let idle_reasons = Arc::<IdleReasons>::default();
+        let parser = Parser::start(context.settings.worker.page_memory.as_u64() / 2);
+        let parser = Arc::new(parser.map_err(RunError::Threads)?);
         let scheduling =
             Arc::new(Scheduling::new(&context, Arc::clone(&ports.hosts), Arc::clone(&idle_reasons)));
+        let stores = (Arc::clone(&ports.sessions), Arc::clone(&ports.control));
+        let sessions = Arc::new(Sessions::new(&scheduling, stores, Arc::clone(&parser)));
         let tasks = runner(&scheduling.asker);
         let proxy = HandlerProxy::new(scheduling.asker.clone());
         let proxy_ends = proxy.until_dropped();
@@ -74,8 +79,8 @@ impl Worker {
             spiders: Arc::clone(&spiders),
             pages: ports.pages,
             cache: ports.cache,
-            parser: Parser::start(context.settings.worker.page_memory.as_u64() / 2)
-                .map_err(RunError::Threads)?,
+            parser,
+            sessions: Arc::clone(&sessions),
             threads,
             latencies: Arc::clone(&latencies),
             known_links: Arc::clone(&known_links),
@@ -108,6 +113,7 @@ impl Worker {
             stats: ports.stats,
             spiders,
             scheduling,
+            sessions,
             fetching: Arc::new(fetching),
             settler: Arc::new(settler),
             idle_reasons,

@@ -22,6 +22,7 @@ use crate::fetch::Fetching;
 use crate::programs::Watch;
 use crate::proxy::HandlerProxy;
 use crate::schedule::Scheduling;
+use crate::schedule::sessions::Sessions;
 use crate::settle::Settler;
 use crate::spiders::{Spiders, Unready};
 use crate::tasks::TaskRunner;
@@ -54,6 +55,7 @@ pub(crate) struct Worker {
     stats: Arc<dyn Stats>,
     spiders: Arc<Spiders>,
     scheduling: Arc<Scheduling>,
+    sessions: Arc<Sessions>,
     fetching: Arc<Fetching>,
     settler: Arc<Settler>,
     idle_reasons: Arc<IdleReasons>,
@@ -106,12 +108,13 @@ impl Worker {
 
     /// Starts what goes on beside the pipeline. Returns the handle of the heartbeats.
     fn spawn_background(&self, background: &mut JoinSet<()>) -> AbortHandle {
-        let Self { context, reporter, scheduling, spiders, watch, frontier, stop, .. } = self;
+        let Self { context, reporter, scheduling, sessions, spiders, watch, frontier, stop, .. } = self;
         let heartbeats = background.spawn(Arc::clone(reporter).heartbeats(stop.clone()));
         background.spawn(Arc::clone(reporter).summaries());
         background.spawn(Arc::clone(reporter).report_standstill());
         background.spawn(Arc::clone(scheduling).renew_in_flight());
         background.spawn(Arc::clone(scheduling).free_in_flight());
+        background.spawn(Arc::clone(sessions).run());
         background.spawn(Arc::clone(spiders).reload());
         background.spawn(Arc::clone(watch).run(Arc::clone(frontier), Arc::clone(&context.health)));
         heartbeats
@@ -122,6 +125,7 @@ impl Worker {
         self.proxy.end().await;
         // `release` also signs the worker off; no heartbeat may follow.
         heartbeats.abort();
+        self.sessions.close().await;
         give_back(&*self.frontier).await;
         let schedules = &self.scheduling.asker.schedules;
         let _ = timeout(LAST_WORD, schedules.in_flight.free(&*schedules.hosts)).await;

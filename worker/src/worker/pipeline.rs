@@ -33,7 +33,7 @@ impl Worker {
         let (claiming, idle) = (Arc::clone(frontier), Arc::clone(idle_reasons));
         let claims = Claims::new(claiming, idle, spiders.clone(), store.clone());
         let exits = Exits { ready, settle: store.clone() };
-        pipeline.spawn(Scheduler::new(Arc::clone(&self.scheduling), exits, claims, stop.clone()).run());
+        pipeline.spawn(self.scheduler(exits, claims).run());
 
         if let Some((runner, at_once)) = &self.tasks {
             let tasks = Tasks {
@@ -55,5 +55,10 @@ impl Worker {
         pipeline.spawn(store::run(Arc::new(storage), to_store, settle));
         pipeline.spawn(settle::run(Arc::clone(&self.settler), to_settle));
         pipeline
+    }
+
+    fn scheduler(&self, exits: Exits, claims: Claims) -> Scheduler {
+        let (scheduling, sessions) = (Arc::clone(&self.scheduling), Arc::clone(&self.sessions));
+        Scheduler::new(scheduling, sessions, exits, claims, self.stop.clone())
     }
 }

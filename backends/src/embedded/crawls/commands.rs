@@ -1,6 +1,6 @@
 //! Operator commands for crawls and their failed URLs, run inside the store.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::{Class, Reason, Skip, Terminal};
 use trawl_common::frontier::{End, Key, TaskKey, UrlState};
@@ -28,11 +28,23 @@ pub(crate) fn pause(db: &Connection, crawl: &CrawlRef) -> Result<()> {
     Ok(())
 }
 
+/// Pauses a crawl for a reason.
+pub(crate) fn hold(db: &Connection, crawl: &CrawlRef, why: &str) -> Result<()> {
+    let row = crawls::going(db, crawl)?;
+    if row.status != CrawlState::Paused {
+        crawls::pause(db, row.key)?;
+    }
+    db.prepare_cached("INSERT OR REPLACE INTO pauses (crawl, why) VALUES (?1, ?2)")?
+        .execute(params![row.key, why])?;
+    Ok(())
+}
+
 /// Resumes a crawl, or ends it if everything was done meanwhile, or its limit is reached.
 pub(crate) fn resume(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> Result<()> {
     let row = crawls::going(db, crawl)?;
     if row.status == CrawlState::Paused {
         crawls::resume(db, row.key)?;
+        db.prepare_cached("DELETE FROM pauses WHERE crawl = ?1")?.execute([row.key])?;
         memory.dispatch.walk_again();
         end_the_rest(db, memory, row.key)?;
         end_if_complete(db, memory, row.key)?;

@@ -56,6 +56,11 @@ impl Control for EmbeddedControl {
         self.store.call(move |db, _| commands::pause(db, &crawl)).await
     }
 
+    async fn hold(&self, crawl: &CrawlRef, why: &str) -> Result<()> {
+        let (crawl, why) = (crawl.clone(), why.to_owned());
+        self.store.call(move |db, _| commands::hold(db, &crawl, &why)).await
+    }
+
     async fn resume(&self, crawl: &CrawlRef) -> Result<()> {
         let crawl = crawl.clone();
         self.store.call(move |db, memory| commands::resume(db, memory, &crawl)).await

@@ -64,6 +64,7 @@ fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<CrawlStats> {
         incomplete: !unread.is_empty(),
         empty: false,
         stalled: false,
+        held: held(db, row.get("key")?)?,
         dedup: recrawl.into(),
         counts,
         pending: counts.admitted.saturating_sub(counts.ended()),
@@ -77,6 +78,12 @@ fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<CrawlStats> {
         started,
     };
     Ok(stats.concluded())
+}
+
+/// Returns why a crawl is held.
+fn held(db: &Connection, crawl: i64) -> Result<Option<String>> {
+    let mut select = db.prepare_cached("SELECT why FROM pauses WHERE crawl = ?1")?;
+    Ok(select.query_row([crawl], |row| row.get(0)).optional()?)
 }
 
 /// Returns the counters of a row.

@@ -205,3 +205,16 @@ CREATE TABLE heartbeat (
     at     INTEGER NOT NULL,
     worker TEXT NOT NULL
 ) STRICT;
+
+-- The sessions of spiders: their cookies and log-ins.
+CREATE TABLE sessions (
+    name     TEXT PRIMARY KEY,
+    revision INTEGER NOT NULL,
+    state    TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Why crawls are paused, where no person has done so.
+CREATE TABLE pauses (
+    crawl INTEGER PRIMARY KEY,
+    why   TEXT NOT NULL
+) STRICT;

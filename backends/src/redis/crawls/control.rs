@@ -12,6 +12,7 @@ use trawl_common::ports::{Control, Error, ErrorKind, FailedPage, Result, Seen};
 use crate::notes;
 use crate::redis::RedisRecords;
 use crate::redis::crawls::forgetting::Seeing;
+use crate::redis::crawls::news::HELD;
 use crate::redis::failed;
 use crate::redis::keys::CrawlKeys;
 use crate::redis::recovery::corrupt;
@@ -50,8 +51,15 @@ impl Control for RedisRecords {
         self.order(crawl, CrawlState::Paused).await
     }
 
+    async fn hold(&self, crawl: &CrawlRef, why: &str) -> Result<()> {
+        // First, so that nobody finds it paused without a reason.
+        self.keep_noted(crawl, HELD, &why).await?;
+        self.order(crawl, CrawlState::Paused).await
+    }
+
     async fn resume(&self, crawl: &CrawlRef) -> Result<()> {
-        self.order(crawl, CrawlState::Running).await
+        self.order(crawl, CrawlState::Running).await?;
+        self.forget_held(crawl).await
     }
 
     async fn cancel(&self, crawl: &CrawlRef) -> Result<()> {

@@ -54,7 +54,7 @@ impl RedisRecords {
         let keys = CrawlKeys::new(crawl);
         // Not a transaction, because a full server refuses even those that only read.
         let call = self.scripts.stats.on(&keys);
-        let (fields, pending, stalled_at): (HashMap<String, String>, u64, String) =
+        let (fields, pending, stalled_at, held): (HashMap<String, String>, u64, String, String) =
             self.redis.run(&call).await?;
         let fields = Fields::new(keys.crawl, fields);
         let Some(status) = fields.read("status")? else { return Ok(None) };
@@ -81,6 +81,7 @@ impl RedisRecords {
             incomplete,
             empty: false,
             stalled: status == CrawlState::Running && pending > 0 && stalled_at == counts.ended().to_string(),
+            held: Some(held).filter(|why| status == CrawlState::Paused && !why.is_empty()),
             dedup: recrawl.into(),
             counts,
             pending,

@@ -19,6 +19,9 @@ const PROGRESS: &str = "progress";
 /// The field that says that the log has the crawl's end.
 pub(crate) const LOGGED: &str = "logged";
 
+/// The field that says why the crawl is held.
+pub(crate) const HELD: &str = "held";
+
 /// The number of ended URLs when it last changed, and the time of that change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Progress {
@@ -58,6 +61,10 @@ impl RedisRecords {
         if has_run && !was_failing && self.events.is_failing(&stats.counts) {
             news.push(CrawlEvent { kind: EventKind::Failing, at: now, stats: stats.clone() });
         }
+        let was_held = noted.count(&EventKind::Lapsed.to_string())? > 0;
+        if stats.held.is_some() && !was_held {
+            news.push(CrawlEvent { kind: EventKind::Lapsed, at: now, stats: stats.clone() });
+        }
         let progress = noted.read(PROGRESS)?;
         match is_running && stats.pending > 0 {
             true => news.extend(self.notice_stall(crawl, &noted, progress, stats, now).await?),
@@ -94,6 +101,13 @@ impl RedisRecords {
         let at = since.plus(self.events.stalled_after);
         let stats = CrawlStats { stalled: true, ..stats };
         Ok(has_stalled.then_some(CrawlEvent { kind: EventKind::Stalled, at, stats }))
+    }
+
+    /// Forgets why the crawl was held: it goes on, and may be held again.
+    pub(crate) async fn forget_held(&self, crawl: &CrawlRef) -> Result<()> {
+        let mut forget = redis::cmd("HDEL");
+        forget.arg(CrawlKeys::new(crawl).told).arg(HELD).arg(EventKind::Lapsed.to_string());
+        self.redis.query(&forget).await
     }
 
     /// Marks an event as announced, except for the end.

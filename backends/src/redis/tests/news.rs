@@ -105,6 +105,26 @@ async fn a_crawl_that_has_stalled_has_not_yet_when_it_goes_on_after_a_pause() {
 }
 
 #[tokio::test]
+async fn a_crawl_that_is_held_is_told_of_once_each_time() {
+    let fixture = Fixture::new().await;
+    let lease = fixture.open().await;
+    fixture.send(&lease, 0..1).await;
+    fixture.tell().await;
+    for _ in 0..2 {
+        fixture.frontier.hold(&fixture.crawl, "the log-in fails").await.unwrap();
+        assert_eq!(fixture.news().await, [EventKind::Lapsed]);
+        let event = fixture.look().await.news.remove(0);
+        assert_eq!(event.name(), "session.lapsed");
+        let body = serde_json::to_value(&event).unwrap();
+        assert_eq!(body["held"], "the log-in fails");
+        assert!(body["notes"][0].as_str().unwrap().contains("trawl resume c"), "{body}");
+        assert_eq!((fixture.tell().await, fixture.news().await), (vec![EventKind::Lapsed], vec![]));
+        fixture.frontier.resume(&fixture.crawl).await.unwrap();
+        assert_eq!(fixture.news().await, []);
+    }
+}
+
+#[tokio::test]
 async fn a_crawl_whose_urls_fail_is_told_of_once() {
     let fixture = Fixture::new().await;
     let lease = fixture.open().await;

@@ -19,6 +19,8 @@ pub enum EventKind {
     Stalled,
     /// Too many of its URLs fail.
     Failing,
+    /// It is paused, as its spider's log-in keeps failing ([`CrawlStats::held`]).
+    Lapsed,
     /// It has finished, and its pages yielded no items, or not a required field
     /// ([`CrawlStats::has_lost_items`]). While it runs, items may still come: listings are often fetched first.
     Quality,
@@ -91,14 +93,19 @@ impl CrawlEvent {
 
     /// The name of the event, which is its routing key: `crawl.finished`.
     pub fn name(&self) -> String {
-        format!("crawl.{}", self.kind)
+        match self.kind {
+            EventKind::Lapsed => "session.lapsed".to_owned(),
+            kind => format!("crawl.{kind}"),
+        }
     }
 
-    /// The id of the event, equal for all copies of it. A crawl may stall more than once.
+    /// The id of the event, equal for all copies of it. A crawl may stall, or be held, more than once.
     pub fn id(&self) -> String {
         let Self { kind, stats, .. } = self;
         match kind {
-            EventKind::Stalled => format!("{}.{kind}.{}", stats.crawl, stats.counts.ended()),
+            EventKind::Stalled | EventKind::Lapsed => {
+                format!("{}.{kind}.{}", stats.crawl, stats.counts.ended())
+            }
             _ => format!("{}.{kind}", stats.crawl),
         }
     }

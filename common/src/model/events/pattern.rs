@@ -27,9 +27,9 @@ impl Pattern {
         Self("#".to_owned())
     }
 
-    /// Returns the pattern for every event of a crawl.
-    pub fn of_crawls() -> Self {
-        Self("crawl.*".to_owned())
+    /// Returns the patterns for every event of a crawl.
+    pub fn of_crawls() -> Vec<Self> {
+        ["crawl.*", "session.*"].map(|text| Self(text.to_owned())).to_vec()
     }
 
     /// Returns the pattern as text.

@@ -143,6 +143,9 @@ pub struct CrawlStats {
     /// Whether it is running, has URLs left, and none has ended for `events.stalled_after`. Always false in a single
     /// process.
     pub stalled: bool,
+    /// Why it is paused, if nobody but trawl has done so: a person has to see to something, and then resume it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
     /// The URLs that it takes for seen.
     pub dedup: DedupScope,
     /// Its counters.
@@ -220,6 +223,7 @@ impl CrawlStats {
             incomplete: false,
             empty: false,
             stalled: false,
+            held: None,
             dedup: DedupScope::Spider,
             counts: Counts::default(),
             pending: 0,

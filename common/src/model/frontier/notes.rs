@@ -12,7 +12,7 @@ const NAMED: usize = 3;
 const MOST_FAILED: u8 = 50;
 
 /// The kinds of what can be amiss with a crawl, as metrics name them.
-pub const KINDS: [&str; 5] = ["incomplete", "failing", "no_items", "no_fields", "empty"];
+pub const KINDS: [&str; 6] = ["held", "incomplete", "failing", "no_items", "no_fields", "empty"];
 
 /// Returns sentences about what is amiss with a crawl.
 pub fn notes(stats: &CrawlStats) -> Vec<String> {
@@ -21,9 +21,21 @@ pub fn notes(stats: &CrawlStats) -> Vec<String> {
 
 /// Returns what is amiss with a crawl: one of [`KINDS`], and a sentence about it.
 pub fn amiss(stats: &CrawlStats) -> impl Iterator<Item = (&'static str, String)> {
-    let all =
-        [incomplete(stats), failing(stats), without_items(stats), without_fields(stats), empty(stats, "")];
+    let all = [
+        held(stats),
+        incomplete(stats),
+        failing(stats),
+        without_items(stats),
+        without_fields(stats),
+        empty(stats, ""),
+    ];
     KINDS.into_iter().zip(all).filter_map(|(kind, sentence)| Some((kind, sentence?)))
+}
+
+/// Returns a sentence if trawl itself has paused it.
+fn held(CrawlStats { crawl, held, .. }: &CrawlStats) -> Option<String> {
+    let why = held.as_ref()?;
+    Some(format!("crawl {crawl} is paused: {why}; see to it, and then `trawl resume {crawl}`"))
 }
 
 /// Returns a sentence if its sources were not all read.

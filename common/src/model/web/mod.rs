@@ -1,7 +1,8 @@
-//! The web's parts: URLs, hosts, responses, header fields, the freshness of a response, the kind and charset of a body,
+//! The web's parts: URLs, hosts, responses, header fields, cookies, the freshness of a response, the kind and charset of a body,
 //! clients that read too slowly, and clients that send nothing.
 
 pub mod charset;
+pub mod cookies;
 pub mod field;
 pub mod freshness;
 pub mod headers;

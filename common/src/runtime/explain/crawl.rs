@@ -57,7 +57,10 @@ pub async fn delays(from: &dyn Stats, stats: &CrawlStats) -> Result<Vec<String>>
     let troubles = workers.troubles(spider, lack.is_some());
     let troubles: Vec<String> = lack.into_iter().chain(troubles).chain(behind).collect();
     Ok(match (stats.status, &*troubles) {
-        (CrawlState::Paused, _) => vec!["it is paused".to_owned()],
+        (CrawlState::Paused, _) => vec![match &stats.held {
+            Some(why) => format!("it is paused: {why}"),
+            None => "it is paused".to_owned(),
+        }],
         (_, []) if workers.living.is_empty() => vec!["no worker lives".to_owned()],
         (_, []) => put_aside(&from.places(&stats.crawl_ref()).await?).into_iter().collect(),
         _ => troubles,

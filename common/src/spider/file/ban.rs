@@ -18,7 +18,7 @@ pub(super) fn ban(mut section: Section<'_>) -> Ban {
     ban
 }
 
-fn status(given: &Given<'_>) -> Option<u16> {
+pub(super) fn status(given: &Given<'_>) -> Option<u16> {
     let status: u16 = given.whole(100)?;
     if status < 600 { Some(status) } else { given.wrong("is no status of HTTP") }
 }

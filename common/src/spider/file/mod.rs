@@ -11,6 +11,7 @@ mod follow;
 mod formats;
 mod given;
 mod handler;
+mod login;
 mod notes;
 mod pages;
 mod paginate;
@@ -132,6 +133,8 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
         spider.items = items;
     }
     kinds_of_pages(&mut file, spider, has_reader);
+    spider.session = file.within("session", |section| login::session(section, has_home));
+    login(&mut file, spider, has_reader);
     let fields = expect::known(&spider.items);
     spider.expect = file.within("expect", |section| expect::expect(section, &fields)).unwrap_or_default();
     let given_sinks = file.get("sinks");
@@ -145,6 +148,20 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
         spider.webhooks = webhooks::webhooks(&given);
     }
     file.end();
+}
+
+/// Reads `[login]`, with which a spider has a session.
+fn login(file: &mut Section<'_>, spider: &mut Spider, has_reader: bool) {
+    let session = spider.session.clone().unwrap_or_default();
+    spider.login = file.within("login", |section| login::login(section, &session, has_reader)).flatten();
+    if spider.login.is_some() {
+        spider.session = Some(session);
+    } else if session.headers.iter().any(|(_, value)| login::has_placeholder(value))
+        && file.get("login").is_none()
+        && let Some(given) = file.get("session")
+    {
+        given.wrong::<()>("headers: what they name comes from a log-in: add [login]");
+    }
 }
 
 /// Reads the dedup scope, if the file sets one.

@@ -44,11 +44,21 @@ fn pairs(section: &Section<'_>, has_home: bool, pair: fn(&str, &Given<'_>) -> Op
         }
     }
     if !names.is_empty() && !has_home {
-        section.wrong::<()>(
-            "are sent to the spider's own hosts alone: say which, by `allowed_domains` or by a URL in `[start]`",
-        );
+        section.wrong::<()>(NO_HOME);
     }
     pairs
+}
+
+/// The mistake of fields that would be sent nowhere.
+pub(super) const NO_HOME: &str =
+    "are sent to the spider's own hosts alone: say which, by `allowed_domains` or by a URL in `[start]`";
+
+/// Returns the reason why a header field of this name may not be set, if there is one.
+pub(super) fn refused_header(name: &str) -> Option<String> {
+    if !field::is_token(name) {
+        return Some("cannot be a name here".to_owned());
+    }
+    field::reserved(name).map(|why| format!("may not be set: {why}"))
 }
 
 fn header(name: &str, given: &Given<'_>) -> Option<Secret> {
@@ -73,7 +83,7 @@ fn cookie(_: &str, given: &Given<'_>) -> Option<Secret> {
 }
 
 /// Reads a value that is sent to a site. A spider that is tried must not send what only this machine knows.
-fn sent(given: &Given<'_>) -> Option<Secret> {
+pub(super) fn sent(given: &Given<'_>) -> Option<Secret> {
     if given.notes.is_tried() && given.is_table() {
         return given.wrong("no environment variable is read where a spider is tried over HTTP");
     }

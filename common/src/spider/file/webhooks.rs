@@ -30,7 +30,7 @@ fn webhook(mut section: Section<'_>) -> Option<Webhook> {
     let secret = section.need("secret", secret);
     let events = section.get("events").map(|given| given.all(Given::parsed::<Pattern>).unwrap_or_default());
     section.end();
-    let events = events.unwrap_or_else(|| vec![Pattern::of_crawls()]);
+    let events = events.unwrap_or_else(Pattern::of_crawls);
     Some(Webhook { url: url?, secret: secret?, events, spiders: Vec::new() })
 }
 

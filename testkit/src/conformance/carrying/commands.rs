@@ -86,6 +86,32 @@ pub async fn a_draining_worker_learns_it_with_each_heartbeat_and_no_other_does(
     Ok(())
 }
 
+/// A crawl that is paused for a reason shows it until it is resumed, and again when that happens once more. One that is over
+/// takes no such command.
+pub async fn a_crawl_that_is_held_says_why_until_it_is_resumed(carrier: &Carrier) -> Result<()> {
+    let (held, over) = (Case::new(), Case::new());
+    let worker = carrier.join(&held);
+    carrier.begin(&held, 1, Terms::default()).await?;
+    let claimed = worker.claim_one().await;
+    for why in ["the log-in fails", "it fails again"] {
+        for _ in 0..2 {
+            carrier.control.hold(&held.crawl, why).await?;
+            let stats = carrier.stats(&held).await?;
+            assert_eq!((stats.status, stats.held.as_deref()), (CrawlState::Paused, Some(why)));
+        }
+        assert_eq!(worker.start(&claimed).await, Start::Lost);
+        carrier.control.resume(&held.crawl).await?;
+        let stats = carrier.stats(&held).await?;
+        assert_eq!((stats.status, stats.held), (CrawlState::Running, None));
+    }
+    carrier.control.pause(&held.crawl).await?;
+    assert_eq!(carrier.stats(&held).await?.held, None, "a person has done so");
+    carrier.begin(&over, 0, Terms::default()).await?;
+    assert_eq!(kind(carrier.control.hold(&over.crawl, "too late").await), Some(ErrorKind::Stale));
+    assert_eq!(carrier.stats(&over).await?.held, None);
+    Ok(())
+}
+
 /// No URL of a paused crawl is claimed or started, and those claimed before are released.
 pub async fn nothing_is_claimed_or_started_of_a_paused_crawl(carrier: &Carrier) -> Result<()> {
     let (paused, running) = (Case::new(), Case::new());

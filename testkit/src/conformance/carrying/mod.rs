@@ -200,6 +200,7 @@ macro_rules! one_process_conformance {
             what_another_holds_is_neither_started_nor_extended_nor_settled
             only_the_holder_of_a_page_admits_its_links
             a_crawl_that_has_done_all_that_it_may_skips_the_rest
+            a_crawl_that_is_held_says_why_until_it_is_resumed
             nothing_is_claimed_or_started_of_a_paused_crawl
             what_was_queued_goes_on_after_a_pause
             a_pause_changes_nothing_else_about_a_url

@@ -8,6 +8,8 @@ mod read;
 mod response;
 mod without;
 
+use std::sync::Arc;
+
 use tracing::debug;
 use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
 use trawl_common::host_schedules::HostPermit;
@@ -23,6 +25,7 @@ use crate::fetch::Fetching;
 use crate::job::Job;
 use crate::job::NoPage;
 use crate::job::settlement::Settlement;
+use crate::schedule::sessions::Visit;
 
 /// Processes a URL that has its permits.
 ///
@@ -42,7 +45,8 @@ pub(crate) async fn process(fetching: &Fetching, mut job: Job, permit: HostPermi
     if let Some(skip) = history.reason_to_skip() {
         return Processed::Settled(Settlement::from_job(job, Outcome::Skipped(skip)));
     }
-    let response = match response(fetching, &mut job, &history, permit).await {
+    let visit = fetching.sessions.visit(&job.spider);
+    let response = match response(fetching, &mut job, &history, permit, visit.as_ref()).await {
         Ok(response) => response,
         Err(outcome) => {
             return match NoPage::new(&job, outcome) {
@@ -51,7 +55,7 @@ pub(crate) async fn process(fetching: &Fetching, mut job: Job, permit: HostPermi
             };
         }
     };
-    let fetched = Fetched { job, history, response };
+    let fetched = Fetched { job, history, response, visit };
     match fetched.job.reader().is_some() {
         true => Processed::ForProgram(Box::new(fetched)),
         false => Processed::Settled(fetched.settled(fetching).await),
@@ -73,13 +77,14 @@ pub(crate) struct Fetched {
     job: Job,
     history: History,
     response: Response,
+    visit: Option<Arc<Visit>>,
 }
 
 impl Fetched {
     /// Reads the page, and returns its settlement.
     pub(crate) async fn settled(self, fetching: &Fetching) -> Settlement {
-        let Self { job, history, response } = self;
-        match read(fetching, &job, &history, response).await {
+        let Self { mut job, history, response, visit } = self;
+        match read(fetching, &mut job, &history, response, visit.as_deref()).await {
             Ok(Some((output, memory))) => Settlement::done(job, output, memory),
             Ok(None) => Settlement::from_job(job, Outcome::Skipped(Skip::ContentType)),
             Err(outcome) => Settlement::from_job(job, outcome),

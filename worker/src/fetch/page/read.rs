@@ -30,20 +30,28 @@ use crate::job::items_file::{FileItems, Ids, InFile};
 use crate::job::new_work::asked_for;
 use crate::job::page_output::PageOutput;
 use crate::programs::{Came, PageAbout, Reading, Unread, read_page};
+use crate::schedule::sessions::Visit;
 
 /// Reads the page, and returns its results and the update of the page history; `None` if the spider does not read its
 /// type.
 pub(super) async fn read(
     fetching: &Fetching,
-    job: &Job,
+    job: &mut Job,
     history: &History,
     response: Response,
+    visit: Option<&Visit>,
 ) -> Result<Option<(PageOutput, Option<PageVisit>)>, Outcome> {
-    let program = job.reader();
-    if program.is_none() && !job.spider.extractor.reads(&response) {
+    if job.reader().is_none() && !job.spider.extractor.reads(&response) {
         return Ok(None);
     }
-    let reading = reading(fetching, job, program, &response).await?;
+    let reading = reading(fetching, job, job.reader(), &response).await?;
+    match visit {
+        Some(visit) if reading.extraction.lapsed => {
+            return Err(fetching.sessions.lapsed(job, visit, "`lapsed.selector` finds something"));
+        }
+        Some(visit) => visit.prove(),
+        None => {}
+    }
     if let Some(outcome) = lacking(fetching, job, &reading.extraction.missing) {
         return Err(outcome);
     }
@@ -182,7 +190,13 @@ fn page(job: &Job, history: &History, items: Vec<Item>, response: Response) -> P
     let exchange = keeps_response.then(|| {
         let hop = response.redirected_to.as_ref();
         let validators = history.validators_for(hop);
-        (spider.fetcher.request_headers(hop.unwrap_or(url), &validators), response)
+        let request = spider.fetcher.request_headers(hop.unwrap_or(url), &validators);
+        // What it sets may open somebody's account to whoever reads the archive.
+        let headers = match spider.session {
+            Some(_) => response.headers.iter().filter(|(name, _)| *name != "set-cookie").collect(),
+            None => response.headers.clone(),
+        };
+        (request, Response { headers, ..response })
     });
     Page { exchange, ..Page::new(message, items) }
 }

@@ -1,5 +1,7 @@
 //! Returns the response to a URL: from the response cache, or from its host, following redirects one by one.
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 use tracing::debug;
 use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
@@ -21,7 +23,9 @@ use crate::fetch::Fetching;
 use crate::job::Job;
 use crate::schedule;
 use crate::schedule::robots_memory::RobotsVerdict;
+use crate::schedule::sessions::Visit;
 use crate::schedule::{apart, backoff, blameless};
+use crate::spiders::LoadedSpider;
 
 /// Returns the response to a job's URL, or the outcome of the job without one.
 pub(super) async fn response(
@@ -29,13 +33,15 @@ pub(super) async fn response(
     job: &mut Job,
     history: &History,
     permit: HostPermit,
+    visit: Option<&Arc<Visit>>,
 ) -> Result<Response, Outcome> {
     let url = job.url.clone();
     let settings = &fetching.context.settings.cache;
     // A response to one spider's own request must not be used for another.
-    let is_own = job.own_request().is_some() || job.spider.spider.request != spider::Request::default();
+    let has_own = job.spider.spider.request != spider::Request::default() || job.spider.session.is_some();
+    let is_own = job.own_request().is_some() || has_own;
     if settings.ttl.is_zero() || is_own {
-        return fetch(fetching, job, history, permit).await;
+        return fetch(fetching, job, history, permit, visit).await;
     }
     if let Some(response) = cached(fetching, job, history).await {
         return match &response.redirected_to {
@@ -45,7 +51,7 @@ pub(super) async fn response(
             _ => Ok(response),
         };
     }
-    let response = fetch(fetching, job, history, permit).await?;
+    let response = fetch(fetching, job, history, permit, visit).await?;
     let ttl = settings.keeps(lifetime(&response.headers, response.fetched_at));
     if let Err(error) = fetching.cache.put(&url, &response, ttl).await {
         debug!(%error, "response not cached");
@@ -99,6 +105,7 @@ async fn fetch(
     job: &mut Job,
     history: &History,
     mut permit: HostPermit,
+    visit: Option<&Arc<Visit>>,
 ) -> Result<Response, Outcome> {
     loop {
         let redirect = job.message.hop.as_ref().filter(|hop| hop.count > 0);
@@ -108,11 +115,13 @@ async fn fetch(
         permit.wait_to_send().await;
         let begun = Instant::now();
         let hop = job.message.hop.as_ref();
-        let asking = apart::ask(&fetching.scheduling.domains, &job.spider, domain, async |fetcher| match job
-            .request()
-        {
-            Some(request) => fetcher.ask_for(request, hop).await,
-            None => fetcher.ask(target, &validators).await,
+        let asking = apart::ask(&fetching.scheduling.domains, &job.spider, domain, async |fetcher| {
+            let in_session = visit.map(|visit| fetcher.in_session(Arc::clone(visit) as _));
+            let fetcher = in_session.as_ref().unwrap_or(fetcher);
+            match job.request() {
+                Some(request) => fetcher.ask_for(request, hop).await,
+                None => fetcher.ask(target, &validators).await,
+            }
         });
         let answer = match asking.await {
             Ok(answer) => answer,
@@ -126,8 +135,12 @@ async fn fetch(
         metrics::fetched(backoff::status(&answer), took);
         let redirects = job.message.hop.as_ref().map_or(0, |hop| hop.count);
         trace::fetched(job.message.trace.as_deref(), target, redirects, status_or_class(&answer), took);
-        let ban = trawl_web::ban(&job.spider.bans, &answer);
+        let sign = visit.and_then(|_| lapse(&job.spider, &answer));
+        let ban = trawl_web::ban(&job.spider.bans, &answer).filter(|_| sign.is_none());
         let _held = permit.end(ban.is_none() && backoff::is_welcome(&answer));
+        if let (Some(visit), Some(sign)) = (visit, sign) {
+            return Err(fetching.sessions.lapsed(job, visit, &sign));
+        }
         if let Some(ban) = ban {
             return Err(backoff::banned(&fetching.scheduling, job, ban).await);
         }
@@ -144,7 +157,10 @@ async fn fetch(
                 job.message.hop = None;
                 return Ok(Response { redirected_to, ..response });
             }
-            Ok(Answer::NotModified) => return Err(Outcome::Skipped(Skip::Unchanged)),
+            Ok(Answer::NotModified) => {
+                visit.iter().for_each(|visit| visit.prove());
+                return Err(Outcome::Skipped(Skip::Unchanged));
+            }
             Ok(Answer::Unread { .. }) => return Err(Outcome::Skipped(Skip::ContentType)),
             Ok(Answer::Redirect(next)) => permit = follow(fetching, job, next).await?,
             Err(failure) if failure.is_refusal() => {
@@ -152,6 +168,18 @@ async fn fetch(
             }
             Err(failure) => return Err(failed(fetching, job, failure)),
         }
+    }
+}
+
+/// Returns the sign in a response that its session has lapsed, if there is one without reading the page.
+fn lapse(spider: &LoadedSpider, answer: &Result<Answer, Failure>) -> Option<String> {
+    let signs = &spider.session.as_ref()?.login.as_ref()?.signs;
+    match answer {
+        Ok(Answer::Page(response)) => signs.by_page(response),
+        Ok(Answer::Redirect(to)) => signs.by_url(&to.target),
+        Ok(Answer::Unread { status, .. }) => signs.by_status(*status),
+        Ok(Answer::NotModified) => None,
+        Err(failure) => signs.by_status(failure.status?),
     }
 }
 

@@ -106,6 +106,7 @@ impl Memory {
             cache: memory,
             pages: Arc::new(NoPages),
             jobs: idle.jobs(),
+            sessions: idle.sessions(),
             spider_store: idle.spider_store(),
             schedules: idle.schedules(),
             control: idle.control(),
