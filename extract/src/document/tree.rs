@@ -408,7 +408,7 @@ mod tests {
         "</body></html> ",
     ];
 
-    fn is_the_same(page: &str) {
+    fn assert_same(page: &str) {
         let built = build(page, &AtomicBool::new(false)).unwrap();
         assert_eq!(built.html(), Html::parse_document(page).html(), "{page:?}");
     }
@@ -416,10 +416,10 @@ mod tests {
     #[test]
     fn the_tree_is_the_one_that_the_parser_builds_alone() {
         for one in PARTS {
-            is_the_same(one);
-            is_the_same(&format!("\u{feff}{one}"));
-            PARTS.iter().for_each(|other| is_the_same(&format!("{one}{other}")));
-            PARTS.iter().for_each(|other| is_the_same(&format!("<div>{one}x{other}y</div>{one}")));
+            assert_same(one);
+            assert_same(&format!("\u{feff}{one}"));
+            PARTS.iter().for_each(|other| assert_same(&format!("{one}{other}")));
+            PARTS.iter().for_each(|other| assert_same(&format!("<div>{one}x{other}y</div>{one}")));
         }
     }
 
@@ -431,7 +431,7 @@ mod tests {
         ) {
             let page = parts.concat();
             let end = page.len().saturating_sub(cut);
-            is_the_same(&page[..page.floor_char_boundary(end)]);
+            assert_same(&page[..page.floor_char_boundary(end)]);
         }
     }
 
