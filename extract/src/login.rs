@@ -125,7 +125,7 @@ impl PlannedStep {
                 reader,
                 url,
                 text,
-                selector: expect.selector.as_ref().map(|selector| selector.value.clone()),
+                selector: expect.selector.as_ref().map(ToString::to_string),
             }),
             (reader, url, text) => {
                 Err([reader.err(), url.err(), text.err()].into_iter().flatten().flatten().collect())

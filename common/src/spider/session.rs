@@ -3,7 +3,7 @@
 use regex::RegexSet;
 use serde_json::Value;
 
-use super::{Field, PageForm, Secret, Spider, pattern};
+use super::{Field, PageForm, Secret, Selector, Spider, pattern};
 use crate::mistake::{Mistake, Sited};
 use crate::request::RequestTemplate;
 use crate::session::{SessionId, SessionOwner};
@@ -56,7 +56,7 @@ pub struct StepExpect {
     /// Regular expressions, one of which must match its URL.
     pub url: Vec<Sited<String>>,
     /// A selector that must find an element, or a path that must find a value of JSON.
-    pub selector: Option<Sited<String>>,
+    pub selector: Option<Selector>,
     /// Regular expressions, one of which must match its body.
     pub text: Vec<Sited<String>>,
 }
@@ -69,7 +69,7 @@ pub struct Lapsed {
     /// Regular expressions for URLs that a response redirects to.
     pub url: Vec<Sited<String>>,
     /// A selector that finds an element, or a path that finds a value of JSON.
-    pub selector: Option<Sited<String>>,
+    pub selector: Option<Selector>,
     /// Regular expressions for bodies.
     pub text: Vec<Sited<String>>,
 }
@@ -161,7 +161,7 @@ impl LoginStep {
     fn said(&self) -> String {
         match &self.request {
             LoginRequest::Template(template) => format!("{template:?}"),
-            LoginRequest::Form(form) => format!("{} {}", form.form.value, form.fill),
+            LoginRequest::Form(form) => format!("{} {}", form.form, form.fill),
         }
     }
 }

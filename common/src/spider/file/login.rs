@@ -134,7 +134,7 @@ fn step(
 
 /// Reads a step that sends a form of the page before it.
 fn form(section: &mut Section<'_>, is_first: bool) -> Option<LoginRequest> {
-    let form = section.read("form", Given::words);
+    let form = section.read("form", patterns::elements);
     if is_first {
         section.refuse("form", "is of the page before it, and the first step has none: begin with its `url`");
     }
@@ -180,12 +180,10 @@ fn take(section: Section<'_>) -> Vec<(String, Field)> {
         }
         let field = match given.is_table() {
             true => fields::field(&given),
-            false => {
-                patterns::selector_or_path(&given).map(|text| match text.value.starts_with(['/', '$']) {
-                    true => Field::new(FieldSource::Json(text)),
-                    false => Field::new(FieldSource::Css(text)),
-                })
-            }
+            false => patterns::selector(&given).map(|selector| match selector.text().clone() {
+                text if text.value.starts_with(['/', '$']) => Field::new(FieldSource::Json(text)),
+                text => Field::new(FieldSource::Css(text)),
+            }),
         };
         taken.extend(field.map(|field| (name, Field { required: Required::Fail, ..field })));
     }
@@ -195,7 +193,7 @@ fn take(section: Section<'_>) -> Vec<(String, Field)> {
 fn expect(mut section: Section<'_>) -> StepExpect {
     let expect = StepExpect {
         url: section.read("url", |given| patterns::one_or_more(given, patterns::regex)).unwrap_or_default(),
-        selector: section.read("selector", patterns::selector_or_path),
+        selector: section.read("selector", patterns::selector),
         text: section.read("text", |given| patterns::one_or_more(given, patterns::regex)).unwrap_or_default(),
     };
     section.end();
@@ -209,7 +207,7 @@ fn lapsed(mut section: Section<'_>, has_reader: bool) -> Lapsed {
     let lapsed = Lapsed {
         status: section.all("status", super::ban::status),
         url: section.read("url", |given| patterns::one_or_more(given, patterns::regex)).unwrap_or_default(),
-        selector: section.read("selector", patterns::selector_or_path),
+        selector: section.read("selector", patterns::selector),
         text: section.read("text", |given| patterns::one_or_more(given, patterns::regex)).unwrap_or_default(),
     };
     if lapsed == (Lapsed { status: Vec::new(), ..Lapsed::default() }) {
