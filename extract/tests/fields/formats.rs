@@ -17,9 +17,10 @@ fn xml(body: &str) -> Response {
 }
 
 fn failure(file: &str, response: &Response) -> String {
-    let url = "https://example.com/".parse().unwrap();
-    let extractor = Extractor::new(&spider(file)).unwrap();
-    extractor.extract(&url, response, &AtomicBool::new(false)).unwrap_err().to_string()
+    let url = "https://example.com/".parse().expect("a URL");
+    let extractor = Extractor::new(&spider(file)).expect("a sound spider");
+    let failure = extractor.extract(&url, response, &AtomicBool::new(false)).expect_err("a broken document");
+    failure.to_string()
 }
 
 #[test]
