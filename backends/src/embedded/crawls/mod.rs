@@ -57,14 +57,15 @@ impl Crawl {
 fn begin(db: &Connection, crawl: &CrawlRef, terms: &Terms) -> Result<Crawl> {
     let (status, started) = (CrawlState::Running, UnixMs::now());
     db.prepare_cached(
-        "INSERT INTO crawls (id, spider, status, started, recrawl, touched) VALUES (?1, ?2, ?3, ?4, ?5, ?4)",
+        "INSERT INTO crawls (id, spider, status, started, recrawl, replays, touched) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?4)",
     )?
     .execute(params![
         crawl.id.as_str(),
         crawl.spider.as_str(),
         status.as_str(),
         sql_ms(started),
-        terms.recrawl.to_string()
+        terms.recrawl.to_string(),
+        terms.replays.map(|period| period.to_string())
     ])?;
     let key = db.last_insert_rowid();
     Ok(Crawl { key, crawl: crawl.clone(), started, status, terms: *terms, done: 0, idle: Duration::ZERO })
@@ -84,12 +85,14 @@ pub(crate) fn ensure(db: &Connection, crawl: &CrawlRef, terms: &Terms) -> Result
             limit(terms.max_per_host),
             terms.file.map(|file| file.to_string())
         ])?;
-    let terms = Terms { recrawl: known.terms.recrawl, ..*terms };
+    let Terms { recrawl, replays, .. } = known.terms;
+    let terms = Terms { recrawl, replays, ..*terms };
     Ok(Crawl { terms, ..known })
 }
 
 /// The columns that [`row`] reads.
-const ROW: &str = "key, id, spider, started, status, idle, recrawl, max_pages, max_per_host, file, done";
+const ROW: &str =
+    "key, id, spider, started, status, idle, recrawl, max_pages, max_per_host, file, replays, done";
 
 /// Returns the crawl's row, if there is one.
 pub(crate) fn find(db: &Connection, CrawlRef { id, spider }: &CrawlRef) -> Result<Option<Crawl>> {
@@ -110,6 +113,7 @@ fn row(row: &Row<'_>) -> Result<Crawl> {
         max_pages: fields.limit("max_pages")?,
         max_per_host: fields.limit("max_per_host")?,
         file: fields.optional_text("file")?,
+        replays: fields.optional_text("replays")?,
     };
     Ok(Crawl {
         key: row.get("key")?,

@@ -126,7 +126,12 @@ impl RedisRecords {
             "ok" => {
                 let recrawl = text(1).parse().map_err(|_| corrupt("open"))?;
                 let is_news = text(2) != "0";
-                Ok(Some((Lease { crawl: crawl.clone(), token, terms: Terms { recrawl, ..terms } }, is_news)))
+                let replays = match text(3).as_str() {
+                    "-" => None,
+                    period => Some(period.parse().map_err(|_| corrupt("open"))?),
+                };
+                let terms = Terms { recrawl, replays, ..terms };
+                Ok(Some((Lease { crawl: crawl.clone(), token, terms }, is_news)))
             }
             "unknown" => Ok(None),
             "over" => Err(over(crawl, &text(1))),

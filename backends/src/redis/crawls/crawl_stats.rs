@@ -100,7 +100,7 @@ impl RedisRecords {
     }
 
     pub(crate) async fn read_terms(&self, crawl: &CrawlRef) -> Result<Terms> {
-        const TERMS: [&str; 4] = ["recrawl", "max_pages", "max_per_host", "file"];
+        const TERMS: [&str; 5] = ["recrawl", "max_pages", "max_per_host", "file", "replays"];
         let key = CrawlKeys::new(crawl).crawl;
         let stored: Vec<Option<String>> = self.redis.query(redis::cmd("HMGET").arg(&key).arg(&TERMS)).await?;
         let stored = TERMS.into_iter().zip(stored);
@@ -111,6 +111,7 @@ impl RedisRecords {
             max_pages: fields.read("max_pages")?,
             max_per_host: fields.read("max_per_host")?,
             file: fields.read("file")?,
+            replays: fields.read("replays")?,
         })
     }
 

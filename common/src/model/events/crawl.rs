@@ -1,7 +1,5 @@
 //! Events of a crawl.
 
-use std::time::Duration;
-
 use serde::{Serialize, Serializer};
 
 use crate::frontier::crawl::{CrawlState, CrawlStats};
@@ -61,8 +59,7 @@ impl CrawlEvent {
             CrawlState::Cancelled => EventKind::Cancelled,
             CrawlState::Pending | CrawlState::Running | CrawlState::Paused => return None,
         };
-        let took = Duration::try_from_secs_f64(stats.seconds).unwrap_or_default();
-        Some(Self { kind, at: stats.started.plus(took), stats })
+        Some(Self { kind, at: stats.period().to, stats })
     }
 
     /// Returns the events of a crawl that is over: that it lost its items or is empty, if so, and then its end.

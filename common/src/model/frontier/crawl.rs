@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::frontier::DedupScope;
 use crate::frontier::outcome::Terminal;
+use crate::frontier::{DedupScope, Period};
 use crate::names::{CrawlId, CrawlRef, SpiderName};
 use crate::time::UnixMs;
 
@@ -305,6 +305,12 @@ impl CrawlStats {
     pub fn handed_to(&self) -> impl Iterator<Item = CrawlRef> {
         let spiders = self.reasons.keys().filter_map(|reason| reason.strip_prefix(HANDED)?.parse().ok());
         spiders.map(CrawlRef::adhoc_of)
+    }
+
+    /// The time from its start to its end, or to now.
+    pub fn period(&self) -> Period {
+        let took = Duration::try_from_secs_f64(self.seconds).unwrap_or_default();
+        Period { from: self.started, to: self.started.plus(took) }
     }
 
     /// The crawl's address.
