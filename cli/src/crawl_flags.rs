@@ -4,7 +4,6 @@ use trawl_common::exit::Exit;
 use trawl_common::explain;
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::frontier::{DedupScope, Recrawl};
-use trawl_common::spider::Expect;
 
 use crate::{DeadLetters, Global};
 
@@ -38,8 +37,8 @@ pub struct EndFlags {
 impl EndFlags {
     /// Says what is amiss with a crawl, and returns the exit code for how it ended.
     pub fn judge(self, global: &Global, ended: &Ended<'_>) -> Exit {
-        let Ended { stats, expect, is_told, dead_letters } = ended;
-        let unmet = if stats.status.is_over() { expect.unmet(stats) } else { Vec::new() };
+        let Ended { stats, is_of_job, is_told, dead_letters } = ended;
+        let unmet = if *is_of_job { Vec::new() } else { explain::unmet(stats) };
         let warnings = [
             explain::incomplete(stats).filter(|_| !is_told),
             dead_letters.flags(&stats.crawl).and_then(|flags| explain::mostly_failed(stats, &flags)),
@@ -64,8 +63,8 @@ impl EndFlags {
 pub struct Ended<'a> {
     /// Its stats.
     pub stats: &'a CrawlStats,
-    /// The expectations of its spider.
-    pub expect: &'a Expect,
+    /// Whether a job has started it, which has among its problems what the crawl yields too little of.
+    pub is_of_job: bool,
     /// Whether it was said what kept its sources from being read.
     pub is_told: bool,
     /// Where its dead letters are.

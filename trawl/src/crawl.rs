@@ -191,7 +191,6 @@ impl Args {
         let progress = global.progress();
         let run = Run { ports, settings: Arc::new(settings), folder, crawl, signals, progress };
         let politeness = job.spider.politeness.apply(&run.settings.politeness);
-        let expect = job.spider.expect.clone();
         let (stats, report) = run.to_the_end(job).await?;
         self.summarise(global, &stats, &report, &parts.join(", "), run.signals.exit());
         let dead_letters = match self.is_passing {
@@ -199,7 +198,7 @@ impl Args {
             false => DeadLetters::File(state::as_argument(&self.state)),
         };
         let is_told = !report.problems.is_empty();
-        let exit = self.end.judge(global, &Ended { stats: &stats, expect: &expect, is_told, dead_letters });
+        let exit = self.end.judge(global, &Ended { stats: &stats, is_of_job: false, is_told, dead_letters });
         let states = store.host_control().hosts().await?;
         let hosts = run.ports.stats.hosts(&run.crawl, HOSTS).await?;
         for left_alone in explain::not_asked(&states, hosts.iter(), &politeness, UnixMs::now()) {

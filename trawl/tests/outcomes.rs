@@ -151,11 +151,29 @@ async fn a_crawl_that_yields_less_than_its_spider_expects_says_so_and_its_job_ha
          [expect]\nitems = 4\nfields.name = 1\nfields.price = 0.5\n",
         site.origin
     );
-    fs::write(fleet.folder.path().join("spiders/shop.toml"), file).unwrap();
+    fs::write(fleet.folder.path().join("spiders/shop.toml"), &file).unwrap();
     let worker = fleet.worker(&[]);
     let missing = "[expect] fields.price: 0.0 % of items have it, and 50 % were expected";
-    let (_, warned) = run(fleet.command(&["producer", "--spider=shop", "--wait"]), 6).await;
+    let events = ["events", "--name=all", "--json", "-q"];
+    run(fleet.command(&events), 0).await;
+    let (crawl, warned) = run(fleet.command(&["producer", "--spider=shop", "--wait"]), 6).await;
     assert!(warned.contains(missing) && warned.matches("[expect]").count() == 1, "{warned}");
+    for words in [&["status"][..], &["status", &crawl]] {
+        let (shown, _) = run(fleet.command(words), 0).await;
+        assert!(shown.contains(missing), "{words:?}: {shown}");
+    }
+    fs::remove_file(fleet.folder.path().join("spiders/shop.toml")).unwrap();
+    run(fleet.command(&["wait", &crawl]), 6).await;
+    fs::write(fleet.folder.path().join("spiders/shop.toml"), &file).unwrap();
+    let told = async {
+        let mut told = String::new();
+        while !told.contains("crawl.finished") {
+            told += &run(fleet.command(&events), 0).await.0;
+        }
+        told
+    };
+    let told = timeout(LIMIT, told).await.unwrap();
+    assert!(told.contains("crawl.quality") && told.contains(missing), "{told}");
     let (job, _) = run(fleet.command(&["jobs", "submit", "shop"]), 0).await;
     let (_, problem) = run(fleet.command(&["wait", &job]), 1).await;
     assert!(problem.contains(&format!("problem: {missing}")), "{problem}");

@@ -423,7 +423,8 @@ pub(crate) async fn submit_tasks(
         None => Terms::new(&spider),
     };
     let text = version.map(|_| SpiderText::from(text));
-    let opening = Opening { crawl: crawl.clone(), terms, text, is_new, lease: LEASE, reads: None };
+    let judging = stats.is_none().then(|| spider.judging());
+    let opening = Opening { crawl: crawl.clone(), terms, text, judging, is_new, lease: LEASE, reads: None };
     let added = admit(&api, opening, stats.as_ref(), &urls).await?;
     Ok(Json(Submitted { crawl: crawl.id, spider: crawl.spider, new: added.new, known: added.known, keys }))
 }

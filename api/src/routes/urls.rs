@@ -72,7 +72,8 @@ pub(crate) async fn add_urls(
         return Err(Problem::new(Kind::Conflict, detail));
     }
     let terms = api.backend.stats.terms(&crawl).await?;
-    let opening = Opening { crawl, terms, text: None, is_new: false, lease: LEASE, reads: None };
+    let opening =
+        Opening { crawl, terms, text: None, judging: None, is_new: false, lease: LEASE, reads: None };
     Ok(axum::Json(admit(&api, opening, Some(&stats), &urls).await?))
 }
 

@@ -13,6 +13,7 @@ use crate::events::Event;
 use crate::frontier::Key;
 use crate::frontier::crawl::FAILED_BEFORE;
 use crate::frontier::dead_letter::DeadLetter;
+use crate::frontier::judging::Judging;
 use crate::frontier::message::{Malformed, Message};
 use crate::names::{CrawlRef, WorkerId};
 use crate::settings::Settings;
@@ -86,6 +87,8 @@ pub struct Opening {
     /// The text of the spider's file for all who work on this crawl; `None` if each worker uses the file that it has.
     /// It is determined by the first opening.
     pub text: Option<SpiderText>,
+    /// How the crawl's result is judged, as the last opening says that says it; `None` leaves it as it is.
+    pub judging: Option<Judging>,
     /// Identifies the sources that are to be read: the same number for the same sources. `None` for a session that
     /// reads none, and whose end says nothing about the crawl's sources.
     pub reads: Option<u64>,

@@ -5,7 +5,6 @@ pub mod arguments;
 mod ban;
 mod carried;
 mod domains;
-mod expect;
 pub mod file;
 mod file_hash;
 pub mod folder;
@@ -32,9 +31,9 @@ mod version;
 
 use std::num::NonZeroU64;
 
+pub use crate::frontier::judging::{Expect, Judging};
 pub use ban::{Ban, Bans, Then};
 pub use carried::{Carried, ListPlace, MAX_CARRIED_BYTES};
-pub use expect::Expect;
 pub use file_hash::{FileHash, InvalidFileHash};
 pub use follow::Follow;
 pub use handler::{Handler, Mode, ProxyUse};
@@ -144,6 +143,11 @@ impl Spider {
     /// spider has seen.
     pub fn recrawl(&self) -> Recrawl {
         self.dedup.unwrap_or(DedupScope::Spider).recrawl()
+    }
+
+    /// Returns how the results of its crawls are judged.
+    pub fn judging(&self) -> Judging {
+        Judging { expect: self.expect.clone() }
     }
 
     /// Returns the program that reads its pages, if there is one.

@@ -89,7 +89,9 @@ impl Args {
         let named = self.named_crawl(backend).await?;
         let (crawl, is_new) = crawl_for(&spider, named, UnixMs::now()).map_err(Fail::usage)?;
         let (terms, text) = (Terms::new(&spider), text.map(SpiderText::from));
-        let opening = Opening { crawl: crawl.clone(), terms, text, is_new, lease: LEASE, reads: None };
+        let judging = Some(spider.judging());
+        let opening =
+            Opening { crawl: crawl.clone(), terms, text, judging, is_new, lease: LEASE, reads: None };
         let lines = self.lines(&spider.name)?;
         let engine = backend.engine().await?;
         let session = engine.open(opening, Arc::new(Health::fail_fast())).await?;

@@ -58,7 +58,10 @@ async fn a_replay_fetches_what_earlier_crawls_had_seen_and_not_again_what_its_ow
 #[tokio::test]
 async fn a_replay_of_a_fleet_fetches_what_earlier_crawls_had_seen_too() {
     let (fleet, site) = (Fleet::new().await, ChangingSite::serve().await);
-    let file = format!("dedup = 'crawl'\n[start]\nurls = ['{}/']\n[follow]\n", site.origin);
+    let file = format!(
+        "dedup = 'crawl'\n[start]\nurls = ['{}/']\n[follow]\n[expect]\nitems = 4\nfields.title = 1\n",
+        site.origin
+    );
     fs::write(fleet.folder.path().join("spiders/shop.toml"), file).unwrap();
     let worker = fleet.worker(&[]);
     let run = async |words: &[&str], code| {
@@ -69,10 +72,11 @@ async fn a_replay_of_a_fleet_fetches_what_earlier_crawls_had_seen_too() {
     furnish(&site);
     run(&["producer", "--spider=shop", "--wait", "-q"], 0).await;
     site.put("/list", failing());
-    run(&["producer", "--spider=shop", "--crawl=second", "--wait", "-q"], 3).await;
+    run(&["producer", "--spider=shop", "--crawl=second", "--wait", "-q"], 6).await;
     furnish(&site);
     asked(&site);
     run(&["dlq", "replay", "--crawl=second", "-q"], 0).await;
+    // A part of the crawl owes no number of items.
     run(&["wait", "second.r1", "-q"], 0).await;
     assert_eq!(asked(&site), [whole("/entry/2"), whole("/list")]);
     let stats: Value = serde_json::from_str(&run(&["status", "second.r1", "--json"], 0).await).unwrap();

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use trawl_common::frontier::crawl::{Counts, CrawlState};
+use trawl_common::frontier::judging::Judging;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Terms};
@@ -257,6 +258,13 @@ pub(crate) fn finish_if_complete(db: &Connection, key: i64) -> Result<bool> {
 pub(crate) fn keep_spider_text(db: &Connection, key: i64, text: &SpiderText) -> Result<()> {
     db.prepare_cached("INSERT OR IGNORE INTO spider_texts (crawl, text) VALUES (?1, ?2)")?
         .execute(params![key, text.as_str()])?;
+    Ok(())
+}
+
+/// Stores how the result of the crawl is judged.
+pub(crate) fn keep_judging(db: &Connection, key: i64, judging: &Judging) -> Result<()> {
+    db.prepare_cached("UPDATE crawls SET judging = ?2 WHERE key = ?1")?
+        .execute(params![key, judging.to_string()])?;
     Ok(())
 }
 

@@ -23,6 +23,8 @@ CREATE TABLE crawls (
     max_per_host INTEGER,
     file         TEXT,
     replays      TEXT,
+    -- How its result is judged.
+    judging      TEXT,
     -- The counters.
     admitted     INTEGER NOT NULL DEFAULT 0,
     done         INTEGER NOT NULL DEFAULT 0,

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use redis::{FromRedisValue, ScriptInvocation, Value};
 use serde_json::json;
 use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::judging::Judging;
 use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::ports::{Error, ErrorKind, NewWork, Result, SourcesRead, Terms};
 use trawl_common::spider::SpiderText;
@@ -15,6 +16,7 @@ use trawl_engine::{Admission, Lease, Past};
 
 use crate::control_log::Record;
 use crate::redis::RedisRecords;
+use crate::redis::crawls::news::JUDGING;
 use crate::redis::keys::CrawlKeys;
 use crate::redis::recovery::restore::forgotten;
 use crate::redis::script_calls::{batches, corrupt, limits, optional, over};
@@ -96,6 +98,10 @@ impl Admission for RedisRecords {
     async fn keep_spider_text(&self, crawl: &CrawlRef, text: &SpiderText) -> Result<()> {
         let keep = redis::cmd("SET").arg(CrawlKeys::new(crawl).text).arg(text.as_str()).arg("NX").to_owned();
         self.redis.query::<Option<String>>(&keep).await.map(drop)
+    }
+
+    async fn keep_judging(&self, crawl: &CrawlRef, judging: &Judging) -> Result<()> {
+        self.keep_noted(crawl, JUDGING, judging).await
     }
 }
 

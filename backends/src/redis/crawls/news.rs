@@ -16,6 +16,8 @@ use crate::redis::keys::CrawlKeys;
 
 /// The field with the progress of the crawl, and the time since when it has been unchanged.
 const PROGRESS: &str = "progress";
+/// The field that says how the result of the crawl is judged.
+pub(crate) const JUDGING: &str = "judging";
 /// The field that says that the log has the crawl's end.
 pub(crate) const LOGGED: &str = "logged";
 

@@ -4,6 +4,7 @@ use serde::{Serialize, Serializer};
 
 use crate::frontier::crawl::{CrawlState, CrawlStats};
 use crate::frontier::notes;
+use crate::frontier::unmet::unmet;
 use crate::text::counted;
 use crate::time::UnixMs;
 
@@ -17,8 +18,8 @@ pub enum EventKind {
     Stalled,
     /// Too many of its URLs fail.
     Failing,
-    /// It has finished, and its pages yielded no items, or not a required field
-    /// ([`CrawlStats::has_lost_items`]). While it runs, items may still come: listings are often fetched first.
+    /// It has finished, and its pages yielded no items, or not a required field ([`CrawlStats::has_lost_items`]), or less
+    /// than its spider expects ([`unmet`]). While it runs, items may still come: listings are often fetched first.
     Quality,
     /// It has finished without any result ([`CrawlStats::empty`]).
     Empty,
@@ -62,14 +63,15 @@ impl CrawlEvent {
         Some(Self { kind, at: stats.period().to, stats })
     }
 
-    /// Returns the events of a crawl that is over: that it lost its items or is empty, if so, and then its end.
+    /// Returns the events of a crawl that is over: that it lost its items, yields too little or is empty, if so, and then its end.
     pub fn of_end(stats: CrawlStats) -> impl Iterator<Item = Self> {
         let end = Self::ended(stats);
         let amiss = |kind, is_so: fn(&CrawlStats) -> bool| {
             end.clone().filter(|end| is_so(&end.stats)).map(|end| Self { kind, ..end })
         };
-        let quality =
-            amiss(EventKind::Quality, |stats| stats.status == CrawlState::Finished && stats.has_lost_items());
+        let quality = amiss(EventKind::Quality, |stats| {
+            stats.status == CrawlState::Finished && (stats.has_lost_items() || !unmet(stats).is_empty())
+        });
         let empty = amiss(EventKind::Empty, |stats| stats.empty);
         quality.into_iter().chain(empty).chain(end)
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::frontier::judging::Judging;
 use crate::frontier::outcome::Terminal;
 use crate::frontier::{DedupScope, Period};
 use crate::names::{CrawlId, CrawlRef, SpiderName};
@@ -164,6 +165,9 @@ pub struct CrawlStats {
     pub left_out: u64,
     /// Time from its start to its end, or to now; in a single process, as far as it was running.
     pub seconds: f64,
+    /// How its result is judged.
+    #[serde(skip)]
+    pub judging: Judging,
     /// Whether every source has been read to its end.
     #[serde(skip)]
     pub discovered: bool,
@@ -229,6 +233,7 @@ impl CrawlStats {
             reasons: BTreeMap::new(),
             left_out: 0,
             seconds: 0.0,
+            judging: Judging::default(),
             discovered: false,
             started,
         }

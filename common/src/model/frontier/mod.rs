@@ -11,6 +11,7 @@ pub mod crawl;
 pub mod dead_letter;
 mod dedup_scope;
 mod end;
+pub mod judging;
 mod key;
 pub mod ladder;
 pub mod lane;
@@ -29,6 +30,7 @@ pub mod source_queue;
 mod tests;
 pub mod trace;
 mod transitions;
+pub mod unmet;
 mod work;
 
 pub use answer::{ClaimReply, MAX_STARTS, SUSPECT_STARTS, Start, Taken, is_suspect};

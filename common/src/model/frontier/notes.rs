@@ -2,6 +2,7 @@
 
 use crate::frontier::DedupScope;
 use crate::frontier::crawl::{CrawlStats, HANDED};
+use crate::frontier::unmet::unmet;
 use crate::names::SpiderName;
 use crate::text::{counted, printable};
 
@@ -12,7 +13,7 @@ const NAMED: usize = 3;
 const MOST_FAILED: u8 = 50;
 
 /// The kinds of what can be amiss with a crawl, as metrics name them.
-pub const KINDS: [&str; 5] = ["incomplete", "failing", "no_items", "no_fields", "empty"];
+pub const KINDS: [&str; 6] = ["incomplete", "failing", "no_items", "no_fields", "unmet", "empty"];
 
 /// Returns sentences about what is amiss with a crawl.
 pub fn notes(stats: &CrawlStats) -> Vec<String> {
@@ -21,8 +22,14 @@ pub fn notes(stats: &CrawlStats) -> Vec<String> {
 
 /// Returns what is amiss with a crawl: one of [`KINDS`], and a sentence about it.
 pub fn amiss(stats: &CrawlStats) -> impl Iterator<Item = (&'static str, String)> {
-    let all =
-        [incomplete(stats), failing(stats), without_items(stats), without_fields(stats), empty(stats, "")];
+    let all = [
+        incomplete(stats),
+        failing(stats),
+        without_items(stats),
+        without_fields(stats),
+        less_than_expected(stats),
+        empty(stats, ""),
+    ];
     KINDS.into_iter().zip(all).filter_map(|(kind, sentence)| Some((kind, sentence?)))
 }
 
@@ -91,6 +98,11 @@ pub fn without_fields(stats: &CrawlStats) -> Option<String> {
             way_out(spider)
         )
     })
+}
+
+/// Returns what it yields too little of.
+fn less_than_expected(stats: &CrawlStats) -> Option<String> {
+    Some(unmet(stats).join("; ")).filter(|unmet| !unmet.is_empty())
 }
 
 /// The next step if a selector no longer matches.

@@ -26,6 +26,7 @@ pub use self::url::{InCrawl, OfSpider, PageOutcome, RobotsVerdict, UrlReport};
 pub use crate::frontier::notes::{
     KINDS, amiss, empty, ended_without_items, incomplete, mostly_failed, notes, without_fields,
 };
+pub use crate::frontier::unmet::unmet;
 
 /// Reads an engine's state, and describes it in words.
 #[derive(Clone, Copy)]

@@ -200,6 +200,7 @@ pub async fn the_terms_of_a_crawl_are_known(carrier: &Carrier) -> Result<()> {
     session.abandon().await?;
     let fewer = Terms { max_pages: limit(3), ..Terms::default() };
     let opening = Opening {
+        judging: None,
         crawl: case.crawl.clone(),
         terms: fewer,
         text: None,
