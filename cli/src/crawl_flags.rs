@@ -44,6 +44,7 @@ impl EndFlags {
             dead_letters.flags(&stats.crawl).and_then(|flags| explain::mostly_failed(stats, &flags)),
             explain::ended_without_items(stats),
             explain::without_fields(stats),
+            explain::missing_fields(stats),
         ];
         for what in warnings.iter().flatten().chain(&unmet) {
             anstream::eprintln!("warning: {what}");
@@ -54,7 +55,7 @@ impl EndFlags {
             None => dead_letters.say_failed_before(global, &stats.spider, stats.failed_before()),
         }
         dead_letters.say(stats);
-        let is_unmet = !unmet.is_empty() || (self.fail_if_empty && stats.empty);
+        let is_unmet = !unmet.is_empty() || (self.fail_if_empty && stats.gave_nothing());
         Exit::from(*stats).or_worse(if is_unmet { Exit::Unmet } else { Exit::Ok })
     }
 }

@@ -13,6 +13,7 @@ use support::{Fleet, LIMIT, ends_well};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 use tokio::time::timeout;
+use trawl_testkit::changing_site::{ChangingPage, ChangingSite};
 use trawl_testkit::site::Site;
 
 /// Runs a command that ends with `code`. Returns its output and its errors.
@@ -154,8 +155,7 @@ async fn a_crawl_that_yields_less_than_its_spider_expects_says_so_and_its_job_ha
     fs::write(fleet.folder.path().join("spiders/shop.toml"), &file).unwrap();
     let worker = fleet.worker(&[]);
     let missing = "[expect] fields.price: 0.0 % of items have it, and 50 % were expected";
-    let events = ["events", "--name=all", "--json", "-q"];
-    run(fleet.command(&events), 0).await;
+    run(fleet.command(&["events", "--name=all", "-q"]), 0).await;
     let (crawl, warned) = run(fleet.command(&["producer", "--spider=shop", "--wait"]), 6).await;
     assert!(warned.contains(missing) && warned.matches("[expect]").count() == 1, "{warned}");
     for words in [&["status"][..], &["status", &crawl]] {
@@ -165,14 +165,7 @@ async fn a_crawl_that_yields_less_than_its_spider_expects_says_so_and_its_job_ha
     fs::remove_file(fleet.folder.path().join("spiders/shop.toml")).unwrap();
     run(fleet.command(&["wait", &crawl]), 6).await;
     fs::write(fleet.folder.path().join("spiders/shop.toml"), &file).unwrap();
-    let told = async {
-        let mut told = String::new();
-        while !told.contains("crawl.finished") {
-            told += &run(fleet.command(&events), 0).await.0;
-        }
-        told
-    };
-    let told = timeout(LIMIT, told).await.unwrap();
+    let told = events(&fleet, &crawl).await;
     assert!(told.contains("crawl.quality") && told.contains(missing), "{told}");
     let (job, _) = run(fleet.command(&["jobs", "submit", "shop"]), 0).await;
     let (_, problem) = run(fleet.command(&["wait", &job]), 1).await;
@@ -192,7 +185,7 @@ async fn whoever_waits_is_told_what_failed_and_what_was_no_url_and_the_commands_
     let crawl = &fleet.name;
     for told in [run(producer, 3).await, run(fleet.command(&["wait", crawl, "-q"]), 3).await] {
         for line in [
-            &*format!("warning: most of crawl {crawl} fails: {FAILING} of {FAILING} URLs (http)"),
+            &*format!("warning: all of crawl {crawl} fails: {FAILING} of {FAILING} URLs (http)"),
             &format!("{FAILING} failed: `trawl dlq list --crawl {crawl}`\n"),
             &format!("1 invalid: `trawl dlq list --crawl {crawl} --reason invalid`\n"),
         ] {
@@ -257,4 +250,68 @@ async fn the_source_that_could_not_be_read_is_named_where_the_crawl_is_looked_at
     let (shown, _) = run(fleet.command(&["status", &fleet.name]), 0).await;
     let named = format!("note: source not read to its end: {missing}: cannot be fetched: http: 404");
     assert!(shown.contains(&named), "{shown}");
+}
+
+/// Waits for the events of a finished crawl that the reader `all` has not read.
+async fn events(fleet: &Fleet, crawl: &str) -> String {
+    let reading = async {
+        let mut told = String::new();
+        while !told.contains(&format!("\"{crawl}.finished\"")) {
+            told += &run(fleet.command(&["events", "--name=all", "--json", "-q"]), 0).await.0;
+        }
+        told
+    };
+    timeout(LIMIT, reading).await.unwrap()
+}
+
+#[tokio::test]
+async fn that_no_product_has_a_required_field_is_told_though_lists_need_none() {
+    let (fleet, site) = (Fleet::new().await, ChangingSite::serve().await);
+    let products = ["/p/1", "/p/2", "/p/3"];
+    let list = products.map(|path| format!("<a class=row href='{path}'>x</a>")).concat();
+    site.put("/", ChangingPage { body: format!("<html>{list}"), ..ChangingPage::default() });
+    for path in products {
+        site.put(path, ChangingPage { body: "<html><h1>x</h1>".to_owned(), ..ChangingPage::default() });
+    }
+    let file = format!(
+        "[start]\nurls = ['{}/']\n[follow]\n\
+         [[items]]\nname = 'row'\neach = '.row'\n[items.fields]\nname = {{ css = '::text', required = true }}\n\
+         [[items]]\nname = 'product'\neach = 'h1'\n[items.fields]\nname = '::text'\nprice = {{ css = '.price::text', required = true }}\n",
+        site.origin
+    );
+    fs::write(fleet.folder.path().join("spiders/shop.toml"), file).unwrap();
+    run(fleet.command(&["events", "--name=all", "-q"]), 0).await;
+    let worker = fleet.worker(&[]);
+    let (crawl, warned) = run(fleet.command(&["producer", "--spider=shop", "--wait"]), 0).await;
+    let missing = "missing are `product.price` on 3 pages";
+    assert!(warned.contains(missing), "{warned}");
+    let (shown, _) = run(fleet.command(&["status"]), 0).await;
+    assert!(shown.contains(missing), "{shown}");
+    let told = events(&fleet, &crawl).await;
+    assert!(told.contains("crawl.quality") && told.contains(missing), "{told}");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_crawl_whose_only_page_or_task_fails_is_failing_and_gave_nothing() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
+    run(fleet.command(&["events", "--name=all", "-q"]), 0).await;
+    let worker = fleet.worker(&[]);
+    let gone = format!("{}/gone", site.origin);
+    fs::write(fleet.folder.path().join("list.txt"), &gone).unwrap();
+    let (crawl, warned) = run(fleet.command(&["producer", "list.txt", "--wait", "--fail-if-empty"]), 6).await;
+    let fails = format!("all of crawl {crawl} fails: 1 of 1 URL (http)");
+    assert!(warned.contains(&fails), "{warned}");
+    let (shown, _) = run(fleet.command(&["status"]), 0).await;
+    assert!(shown.contains(&fails), "{shown}");
+    let told = events(&fleet, &crawl).await;
+    assert!(told.contains("crawl.failing") && !told.contains("crawl.empty"), "{told}");
+    // With what is well beside it, it is a new page that fails.
+    let list = format!("{}\n{gone}/too", site.page(0));
+    fs::write(fleet.folder.path().join("list.txt"), site.page(0)).unwrap();
+    run(fleet.command(&["producer", "list.txt", "--wait", "-q"]), 0).await;
+    fs::write(fleet.folder.path().join("list.txt"), list).unwrap();
+    let (_, warned) = run(fleet.command(&["producer", "list.txt", "--wait"]), 3).await;
+    assert!(!warned.contains("fails:"), "{warned}");
+    ends_well(worker).await;
 }

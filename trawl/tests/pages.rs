@@ -209,6 +209,8 @@ async fn a_page_without_a_required_field_fails_or_is_logged_as_its_spider_config
         let crawl = Workspace::new().crawl(&site, &priced(required)).await;
         assert_eq!((site.asked()["/"] - before, crawl.items.len()), (asked, done), "{required}");
         assert_eq!(crawl.stats["reasons"][reason], 1, "{required}: {}", crawl.stats);
+        let told = String::from_utf8_lossy(&crawl.output.stderr).into_owned();
+        assert_eq!(told.contains("lack required fields: `price` on 1 page"), done == 1, "{required}: {told}");
     }
 }
 

@@ -74,6 +74,7 @@ fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<CrawlStats> {
         items: 0,
         item_kinds: BTreeMap::new(),
         reasons,
+        required: BTreeMap::new(),
         left_out: fields.number("left_out")?,
         judging: if replays.is_some() { judging.of_replay() } else { judging },
         seconds: until.since(started).saturating_sub(away).as_secs_f64(),

@@ -100,6 +100,7 @@ impl RedisRecords {
             items: 0,
             item_kinds: BTreeMap::new(),
             reasons,
+            required: BTreeMap::new(),
             left_out: fields.count("left_out")?,
             judging,
             seconds: ended.wait_from(started).as_secs_f64(),

@@ -57,7 +57,7 @@ impl RedisRecords {
         // A short crawl may have finished before it is looked at.
         let has_run = is_running || stats.status == CrawlState::Finished;
         let was_failing = noted.count(&EventKind::Failing.to_string())? > 0;
-        if has_run && !was_failing && self.events.is_failing(&stats.counts) {
+        if has_run && !was_failing && self.events.is_failing(&stats) {
             news.push(CrawlEvent { kind: EventKind::Failing, at: now, stats: stats.clone() });
         }
         let progress = noted.read(PROGRESS)?;

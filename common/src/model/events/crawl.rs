@@ -181,6 +181,14 @@ mod tests {
         assert_eq!(names(CrawlState::Finished, &[lost, ("items:offer", 1)]), ["crawl.finished"]);
         assert_eq!(names(CrawlState::Finished, &[lost, ("skipped:unchanged", 9)]), ["crawl.finished"]);
         assert_eq!(names(CrawlState::Cancelled, &[lost]), ["crawl.cancelled"]);
+        let lacking = |number| ("without:product.price", number);
+        let quality = ["crawl.quality", "crawl.finished"];
+        assert_eq!(names(CrawlState::Finished, &[lacking(3), ("with:list.price", 12)]), quality);
+        assert_eq!(names(CrawlState::Finished, &[lacking(2)]), ["crawl.finished"]);
+        assert_eq!(
+            names(CrawlState::Finished, &[lacking(60), ("with:product.price", 1)]),
+            ["crawl.finished"]
+        );
     }
 
     #[test]

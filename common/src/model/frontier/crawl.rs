@@ -23,8 +23,18 @@ pub const WITHOUT_ITEMS: &str = "done:without_items";
 /// The beginning of reasons that count pages which lack a required field.
 const MISSING: &str = "missing:";
 
+/// The beginning of reasons that count pages of which an item has a required field: `with:price`, of a kind of items
+/// `with:product.price`.
+pub const WITH: &str = "with:";
+
+/// The beginning of reasons that count pages of which no item has a required field.
+pub const WITHOUT: &str = "without:";
+
 /// The reason that counts entries of sources which are no URLs.
 const INVALID: &str = "dropped:invalid";
+
+/// The reason that counts entries of sources which were seen.
+const SEEN: &str = "dropped:seen";
 
 /// The reason that counts entries of sources which were seen, and failed for good in an earlier crawl of the spider.
 pub const FAILED_BEFORE: &str = "dropped:failed_before";
@@ -37,6 +47,12 @@ pub const RECENT: Duration = Duration::from_secs(24 * 3600);
 
 /// Fewer pages say nothing of the others.
 pub const FEWEST: u64 = 20;
+
+/// Minimum number of pages without a required field that say something, if no page has it.
+const FEWEST_WITHOUT: u64 = 3;
+
+/// Minimum number of fetched URLs of a small crawl that say something, if all but one have failed.
+const FEWEST_FAILED: u64 = 5;
 
 /// Where a crawl stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,6 +177,10 @@ pub struct CrawlStats {
     /// field: `missing:price`; of links that each limit left out: `left_out:depth`; of work handed
     /// to another spider: `handed:shop`; and of sources' entries that were not admitted: `dropped:seen`.
     pub reasons: BTreeMap<String, u64>,
+    /// The required fields that were looked for, with the number of pages that have and that lack each. Those of a kind of
+    /// items follow its name: `product.price`.
+    #[serde(skip)]
+    pub required: BTreeMap<String, Pages>,
     /// The number of links that limits left out. A link counts for each page that has it.
     pub left_out: u64,
     /// Time from its start to its end, or to now; in a single process, as far as it was running.
@@ -174,6 +194,15 @@ pub struct CrawlStats {
     /// When it started.
     #[serde(skip)]
     pub started: UnixMs,
+}
+
+/// The number of pages that have a required field, and of those that lack it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pages {
+    /// Pages of which an item has it.
+    pub with: u64,
+    /// Pages of which no item has it.
+    pub without: u64,
 }
 
 /// A crawl's stats of one host.
@@ -231,6 +260,7 @@ impl CrawlStats {
             items: 0,
             item_kinds: BTreeMap::new(),
             reasons: BTreeMap::new(),
+            required: BTreeMap::new(),
             left_out: 0,
             seconds: 0.0,
             judging: Judging::default(),
@@ -239,7 +269,7 @@ impl CrawlStats {
         }
     }
 
-    /// Fills in what follows from the rest: whether it is empty, and what among the reasons counts items.
+    /// Fills in what follows from the rest: whether it is empty, and what among the reasons counts items and required fields.
     pub fn concluded(mut self) -> Self {
         let Counts { done, failed, .. } = self.counts;
         let is_over = self.status == CrawlState::Finished;
@@ -250,6 +280,16 @@ impl CrawlStats {
             self.items += number;
             *self.item_kinds.entry(reason[ITEMS.len()..].to_owned()).or_default() += number;
         }
+        let (required, reasons): (BTreeMap<_, _>, _) = reasons
+            .into_iter()
+            .partition(|(reason, _): &(String, u64)| reason.starts_with(WITH) || reason.starts_with(WITHOUT));
+        for (reason, number) in required {
+            match (reason.strip_prefix(WITH), reason.strip_prefix(WITHOUT)) {
+                (Some(field), _) => self.required.entry(field.to_owned()).or_default().with += number,
+                (_, Some(field)) => self.required.entry(field.to_owned()).or_default().without += number,
+                (None, None) => {}
+            }
+        }
         Self { empty, reasons, ..self }
     }
 
@@ -258,10 +298,17 @@ impl CrawlStats {
         self.counts.done == 0 && self.found_some_as_they_were()
     }
 
+    /// Whether it has finished without a page fetched or a task done, and not because pages are as they were.
+    pub fn gave_nothing(&self) -> bool {
+        let Counts { done, failed, .. } = self.counts;
+        let has_failed = self.status == CrawlState::Finished && done == 0 && failed > 0;
+        self.empty || has_failed
+    }
+
     /// Whether it was given nothing that its spider had not seen.
     pub fn found_nothing_new(&self) -> bool {
         let Counts { done, failed, .. } = self.counts;
-        self.dedup == DedupScope::Spider && done + failed == 0 && self.reasons.contains_key("dropped:seen")
+        self.dedup == DedupScope::Spider && done + failed == 0 && self.reasons.contains_key(SEEN)
     }
 
     /// Whether it has left out pages because they were as they were.
@@ -271,16 +318,34 @@ impl CrawlStats {
         AS_THEY_WERE.iter().any(|reason| self.reasons.contains_key(*reason))
     }
 
-    /// Whether a selector no longer matches: many pages gave no item or lack a required field, and none has it.
+    /// Whether a selector no longer matches: many pages gave no item, or several lack a required field, and none has it.
     pub fn has_lost_items(&self) -> bool {
         self.has_no_items() || self.lost_fields().next().is_some()
     }
 
-    /// The required fields that many pages lack, and none has.
-    pub fn lost_fields(&self) -> impl Iterator<Item = &str> {
-        let is_lost = |number: u64| number >= FEWEST && number >= self.counts.done;
-        let lost = self.reasons.iter().filter(move |(_, number)| is_lost(**number));
-        lost.filter_map(|(reason, _)| reason.strip_prefix(MISSING))
+    /// The required fields that several pages lack, and none has, each with the number of pages that lack it.
+    pub fn lost_fields(&self) -> impl Iterator<Item = (&str, u64)> {
+        let lost =
+            self.required.iter().filter(|(_, pages)| pages.with == 0 && pages.without >= FEWEST_WITHOUT);
+        lost.map(|(field, pages)| (field.as_str(), pages.without))
+    }
+
+    /// The required fields that pages lack, each with their number.
+    pub fn missing_fields(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.reasons.iter().filter_map(|(reason, number)| Some((reason.strip_prefix(MISSING)?, *number)))
+    }
+
+    /// Whether more than `percent` of many fetched URLs have failed; of a small crawl that has finished, all of them, or
+    /// all but one of at least five.
+    pub fn is_failing(&self, percent: u8) -> bool {
+        let Counts { done, failed, .. } = self.counts;
+        let fetched = done + failed;
+        let is_above = failed * 100 > fetched * u64::from(percent);
+        let is_small = self.status == CrawlState::Finished && fetched < FEWEST && is_above;
+        // A single new page that fails beside pages that are well says nothing of the crawl.
+        let is_well_otherwise = self.found_some_as_they_were() || self.reasons.contains_key(SEEN);
+        let nearly_all = done <= 1 && fetched >= FEWEST_FAILED;
+        self.counts.is_mostly_failed(percent) || is_small && (nearly_all || done == 0 && !is_well_otherwise)
     }
 
     /// Whether many of its pages gave no item, and none gave any, although its spider extracts some. Always false if

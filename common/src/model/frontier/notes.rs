@@ -55,11 +55,12 @@ fn failing(stats: &CrawlStats) -> Option<String> {
 /// Returns a sentence if most of what was fetched has failed. `dead_letters` are the flags with which `trawl dlq` finds it.
 pub fn mostly_failed(stats: &CrawlStats, dead_letters: &str) -> Option<String> {
     let CrawlStats { crawl, counts, reasons, .. } = stats;
+    let most = if counts.done == 0 { "all" } else { "most" };
     let why = reasons.iter().filter_map(|(reason, number)| Some((reason.strip_prefix("failed:")?, *number)));
     let (why, _) = why.max_by_key(|(_, number)| *number)?;
-    counts.is_mostly_failed(MOST_FAILED).then(|| {
+    stats.is_failing(MOST_FAILED).then(|| {
         format!(
-            "most of crawl {crawl} fails: {} of {} ({why}); `trawl dlq list {dead_letters} --limit 5` shows the answers, \
+            "{most} of crawl {crawl} fails: {} of {} ({why}); `trawl dlq list {dead_letters} --limit 5` shows the answers, \
              and `trawl dlq replay {dead_letters}` sends all again once the cause is gone",
             counts.failed,
             counted(counts.done + counts.failed, "URL")
@@ -85,19 +86,32 @@ fn no_item(CrawlStats { crawl, spider, counts, .. }: &CrawlStats) -> String {
     )
 }
 
-/// Returns a sentence if none of its pages has a field that its spider requires.
+/// Returns a sentence if none of several pages has a field that its spider requires.
 pub fn without_fields(stats: &CrawlStats) -> Option<String> {
-    let CrawlStats { crawl, spider, counts, .. } = stats;
-    let lost: Vec<String> = stats.lost_fields().map(|field| format!("`{}`", printable(field, 100))).collect();
-    let (are, fields) = if lost.len() == 1 { ("is", "field") } else { ("are", "fields") };
-    (!lost.is_empty()).then(|| {
-        format!(
-            "the required {fields} {} {are} missing on all {} of crawl {crawl}: {}",
-            lost.join(", "),
-            counted(counts.done, "page"),
-            way_out(spider)
-        )
-    })
+    let CrawlStats { crawl, spider, .. } = stats;
+    let lost = on_pages(stats.lost_fields())?;
+    Some(format!(
+        "no page of crawl {crawl} has what its spider requires: missing are {lost}; {}",
+        way_out(spider)
+    ))
+}
+
+/// Returns a sentence that names the required fields that pages lack, for whoever waited for it, except those that
+/// [`without_fields`] names.
+pub fn missing_fields(stats: &CrawlStats) -> Option<String> {
+    let is_lost = |field: &str| {
+        let of_kind = format!(".{field}");
+        stats.lost_fields().any(|(lost, _)| lost == field || lost.ends_with(&of_kind))
+    };
+    let missing = on_pages(stats.missing_fields().filter(|(field, _)| !is_lost(field)))?;
+    Some(format!("pages of crawl {} lack required fields: {missing}", stats.crawl))
+}
+
+/// Names fields, each with the number of pages that lack it.
+fn on_pages<'a>(fields: impl Iterator<Item = (&'a str, u64)>) -> Option<String> {
+    let named =
+        fields.map(|(field, pages)| format!("`{}` on {}", printable(field, 100), counted(pages, "page")));
+    Some(named.collect::<Vec<_>>().join(", ")).filter(|named| !named.is_empty())
 }
 
 /// Returns what it yields too little of.
@@ -193,15 +207,28 @@ mod tests {
     #[test]
     fn a_crawl_whose_pages_all_lack_a_required_field_says_which_and_how_to_look() {
         let counts = Counts { done: 60, ..Counts::default() };
-        let stats =
-            CrawlStats { counts, items: 60, ..finished(&[("missing:name", 7), ("missing:price", 60)]) }
-                .concluded();
+        let stats = CrawlStats {
+            counts,
+            items: 60,
+            ..finished(&[
+                ("missing:name", 7),
+                ("missing:price", 60),
+                ("with:name", 53),
+                ("without:name", 7),
+                ("without:price", 60),
+            ])
+        }
+        .concluded();
         let [note] = notes(&stats).try_into().unwrap();
         assert!(
-            note.starts_with("the required field `price` is missing on all 60 pages of crawl c1: "),
+            note.starts_with(
+                "no page of crawl c1 has what its spider requires: missing are `price` on 60 pages; "
+            ),
             "{note}"
         );
         assert!(note.contains("`trawl spider try docs URL`"), "{note}");
+        let others = missing_fields(&stats).unwrap();
+        assert_eq!(others, "pages of crawl c1 lack required fields: `name` on 7 pages");
     }
 
     #[test]

@@ -24,7 +24,8 @@ pub use self::host::not_asked;
 pub use self::sources::{unread, write_unread};
 pub use self::url::{InCrawl, OfSpider, PageOutcome, RobotsVerdict, UrlReport};
 pub use crate::frontier::notes::{
-    KINDS, amiss, empty, ended_without_items, incomplete, mostly_failed, notes, without_fields,
+    KINDS, amiss, empty, ended_without_items, incomplete, missing_fields, mostly_failed, notes,
+    without_fields,
 };
 pub use crate::frontier::unmet::unmet;
 
