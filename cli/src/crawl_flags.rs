@@ -49,6 +49,7 @@ impl EndFlags {
         for what in warnings.iter().flatten().chain(&unmet) {
             anstream::eprintln!("warning: {what}");
         }
+        explain::nothing_new(stats).into_iter().for_each(|nothing_new| global.say(nothing_new));
         match explain::empty(stats, &dead_letters.place()) {
             Some(empty) if stats.failed_before() > 0 => anstream::eprintln!("warning: {empty}"),
             Some(empty) => global.say(empty),

@@ -53,13 +53,22 @@ async fn each_crawl_that_is_asked_for_fetches_its_pages_and_one_by_spider_says_t
 
     let seen = submit(&["--dedup", "spider"]).await;
     let (_, warned) = run(fleet.command(&["wait", &seen]), 0).await;
-    assert!(warned.contains("nothing came of crawl") && warned.contains("1 URL was seen before"), "{warned}");
+    let nothing_new =
+        format!("nothing new in crawl {seen}: all that its sources name (1) was seen by spider shop before");
+    assert!(warned.contains(&nothing_new) && !warned.contains("warning"), "{warned}");
     run(fleet.command(&["wait", &seen, "--fail-if-empty"]), 6).await;
+    let (shown, _) = run(fleet.command(&["status"]), 0).await;
+    assert!(shown.contains(" nothing new ") && !shown.contains("nothing came of"), "{shown}");
     let (_, error) = run(fleet.command(&["producer", &site.page(0), "--fail-if-empty"]), 2).await;
     assert!(error.contains("needs --wait"), "{error}");
     let stats = status(&fleet, &seen).await;
-    assert_eq!((&stats["empty"], &stats["dedup"]), (&true.into(), &"spider".into()));
-    assert_eq!(stats["reasons"]["dropped:seen"], 1);
+    assert_eq!((&stats["empty"], &stats["nothing_new"]), (&false.into(), &true.into()));
+    assert_eq!((&stats["dedup"], &stats["reasons"]["dropped:seen"]), (&"spider".into(), &1.into()));
+    // By default nobody has said that this is in order.
+    let producer = ["producer", &site.page(0), "--spider=shop", "--wait"];
+    let (usual, warned) = run(fleet.command(&producer), 0).await;
+    assert!(warned.contains("nothing came of crawl") && warned.contains("1 URL was seen before"), "{warned}");
+    assert_eq!(status(&fleet, &usual).await["empty"], true);
     assert_eq!(asked(&site, 0), 2);
     ends_well(worker).await;
 }

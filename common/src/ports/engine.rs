@@ -106,6 +106,8 @@ pub struct SourcesRead {
     pub incomplete: bool,
     /// Whether no other session can read them, as they come from standard input.
     pub is_once: bool,
+    /// Whether no source was read: work was admitted that none names.
+    pub is_submission: bool,
     /// URLs that were not admitted because they had been seen.
     pub seen: u64,
     /// URLs that were not admitted because they had been seen, and failed for good in an earlier crawl.
@@ -119,6 +121,11 @@ pub struct SourcesRead {
 }
 
 impl SourcesRead {
+    /// Returns the result of admitting work that no source names, of which so much had been seen.
+    pub fn of_submission(seen: u64) -> Self {
+        Self { seen, is_submission: true, ..Self::default() }
+    }
+
     /// Returns the additions to the reasons in the stats, such as `dropped:seen` 12.
     pub fn reasons(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let Self { seen, failed_before, unchanged, fresh, outside, .. } = *self;

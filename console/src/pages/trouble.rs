@@ -47,7 +47,7 @@ impl Trouble {
         let notes: Vec<Text> = crawl.notes.into_iter().filter(|note| !is_said(note)).collect();
         let mut words: Vec<Text> = problem.into_iter().chain(notes).chain(waits).collect();
         words.dedup();
-        let (status, style) = match crawl.status.word(crawl.incomplete, crawl.empty, crawl.stalled) {
+        let (status, style) = match crawl.status.word(crawl.incomplete, crawl.empty, false, crawl.stalled) {
             _ if is_failed => ("failed", "bad"),
             "running" => ("waits", "warn"),
             "finished" if crawl.failed.0 > crawl.done.0 => ("mostly failed", "bad"),

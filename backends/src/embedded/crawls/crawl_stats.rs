@@ -66,6 +66,7 @@ fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<CrawlStats> {
         status: fields.text("status")?,
         incomplete: !unread.is_empty(),
         empty: false,
+        nothing_new: false,
         stalled: false,
         dedup: recrawl.into(),
         counts,

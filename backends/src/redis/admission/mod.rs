@@ -74,7 +74,7 @@ impl Admission for RedisRecords {
         let mut call = self.scripts.close.on(&CrawlKeys::new(&lease.crawl));
         call.arg(lease.token);
         call.arg(match read {
-            None => "-",
+            None | Some(SourcesRead { is_submission: true, .. }) => "-",
             Some(SourcesRead { incomplete: true, .. }) => "unread",
             Some(SourcesRead { is_once: true, .. }) => "once",
             Some(_) => "read",

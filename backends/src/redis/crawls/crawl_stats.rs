@@ -92,6 +92,7 @@ impl RedisRecords {
             status,
             incomplete,
             empty: false,
+            nothing_new: false,
             stalled: status == CrawlState::Running && pending > 0 && stalled_at == counts.ended().to_string(),
             dedup: recrawl.into(),
             counts,

@@ -34,7 +34,7 @@ pub const WITHOUT: &str = "without:";
 const INVALID: &str = "dropped:invalid";
 
 /// The reason that counts entries of sources which were seen.
-const SEEN: &str = "dropped:seen";
+pub const SEEN: &str = "dropped:seen";
 
 /// The reason that counts entries of sources which were seen, and failed for good in an earlier crawl of the spider.
 pub const FAILED_BEFORE: &str = "dropped:failed_before";
@@ -78,12 +78,19 @@ impl CrawlState {
         self.into()
     }
 
-    /// Returns the word for a crawl in this state, or for its main problem.
-    pub fn word(self, is_incomplete: bool, is_empty: bool, is_stalled: bool) -> &'static str {
+    /// Returns the word for a crawl in this state, for its main problem, or that it found nothing new.
+    pub fn word(
+        self,
+        is_incomplete: bool,
+        is_empty: bool,
+        is_nothing_new: bool,
+        is_stalled: bool,
+    ) -> &'static str {
         match self {
             Self::Cancelled => self.as_str(),
             _ if is_incomplete => "incomplete",
             _ if is_empty => "empty",
+            _ if is_nothing_new => "nothing new",
             _ if is_stalled => "stalled",
             _ => self.as_str(),
         }
@@ -157,6 +164,9 @@ pub struct CrawlStats {
     /// Whether it has finished without any result: no page was fetched, and no task done. A crawl that found all its
     /// pages unchanged is not empty.
     pub empty: bool,
+    /// Whether it has finished and all that its sources name was seen before, as it was told to leave out. Such a crawl
+    /// is not empty.
+    pub nothing_new: bool,
     /// Whether it is running, has URLs left, and none has ended for `events.stalled_after`. Always false in a single
     /// process.
     pub stalled: bool,
@@ -252,6 +262,7 @@ impl CrawlStats {
             status,
             incomplete: false,
             empty: false,
+            nothing_new: false,
             stalled: false,
             dedup: DedupScope::Spider,
             counts: Counts::default(),
@@ -273,7 +284,8 @@ impl CrawlStats {
     pub fn concluded(mut self) -> Self {
         let Counts { done, failed, .. } = self.counts;
         let is_over = self.status == CrawlState::Finished;
-        let empty = is_over && done + failed == 0 && !self.found_all_as_it_was();
+        let nothing_new = is_over && self.judging.is_dedup_chosen && self.found_nothing_new();
+        let empty = is_over && done + failed == 0 && !self.found_all_as_it_was() && !nothing_new;
         let (kinds, reasons): (BTreeMap<_, _>, _) =
             self.reasons.into_iter().partition(|(reason, _)| reason.starts_with(ITEMS));
         for (reason, number) in kinds {
@@ -290,7 +302,7 @@ impl CrawlStats {
                 (None, None) => {}
             }
         }
-        Self { empty, reasons, ..self }
+        Self { empty, nothing_new, reasons, ..self }
     }
 
     /// Whether it has fetched nothing because pages were as they were.
@@ -302,7 +314,7 @@ impl CrawlStats {
     pub fn gave_nothing(&self) -> bool {
         let Counts { done, failed, .. } = self.counts;
         let has_failed = self.status == CrawlState::Finished && done == 0 && failed > 0;
-        self.empty || has_failed
+        self.empty || self.nothing_new || has_failed
     }
 
     /// Whether it was given nothing that its spider had not seen.

@@ -28,6 +28,9 @@ pub struct Expect {
 pub struct Judging {
     /// The least that it is expected to yield.
     pub expect: Expect,
+    /// Whether someone has chosen which URLs it takes for seen. Then it is in order that it finds nothing new.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_dedup_chosen: bool,
 }
 
 impl Judging {
@@ -59,7 +62,7 @@ mod tests {
     fn how_a_crawl_is_judged_reads_as_it_is_written_and_a_replay_owes_no_numbers() {
         let expect =
             Expect { done: NonZeroU64::new(5), items: None, fields: [("price".to_owned(), 0.5)].into() };
-        let judging = Judging { expect };
+        let judging = Judging { expect, is_dedup_chosen: false };
         assert_eq!(judging.to_string(), r#"{"expect":{"done":5,"fields":{"price":0.5}}}"#);
         assert_eq!(judging.to_string().parse::<Judging>().unwrap(), judging);
         assert_eq!(judging.of_replay().to_string(), r#"{"expect":{"fields":{"price":0.5}}}"#);

@@ -1,10 +1,10 @@
 //! Sentences about what is amiss with a crawl, where its counters alone do not say it.
 
 use crate::frontier::DedupScope;
-use crate::frontier::crawl::{CrawlStats, HANDED};
+use crate::frontier::crawl::{CrawlStats, HANDED, SEEN};
 use crate::frontier::unmet::unmet;
 use crate::names::SpiderName;
-use crate::text::{counted, printable};
+use crate::text::{count, counted, printable};
 
 /// Maximum number of reasons that are named.
 const NAMED: usize = 3;
@@ -130,6 +130,18 @@ pub fn empty(stats: &CrawlStats, place: &str) -> Option<String> {
     stats.empty.then(|| format!("nothing came of crawl {}: {}", stats.crawl, why_empty(stats, place)))
 }
 
+/// Returns a sentence if it has found nothing new, which is in order.
+pub fn nothing_new(stats: &CrawlStats) -> Option<String> {
+    let CrawlStats { crawl, spider, .. } = stats;
+    let seen = stats.reasons.get(SEEN).copied().unwrap_or_default();
+    stats.nothing_new.then(|| {
+        format!(
+            "nothing new in crawl {crawl}: all that its sources name ({}) was seen by spider {spider} before",
+            count(seen)
+        )
+    })
+}
+
 fn why_empty(stats: &CrawlStats, place: &str) -> String {
     let CrawlStats { spider, reasons, dedup, .. } = stats;
     let mut most: Vec<_> = reasons.iter().filter(|(reason, _)| !is_no_end(reason)).collect();
@@ -142,7 +154,7 @@ fn why_empty(stats: &CrawlStats, place: &str) -> String {
         _ => format!("{words}; `trawl dlq replay --spider {spider}{place}` sends again what failed"),
     };
     match dedup {
-        DedupScope::Spider if reasons.contains_key("dropped:seen") => {
+        DedupScope::Spider if reasons.contains_key(SEEN) => {
             format!(
                 "{words}; `--dedup crawl` fetches what earlier crawls have seen, `--recrawl changed` what has changed"
             )
@@ -172,6 +184,7 @@ fn words(reason: &str, number: u64) -> String {
 mod tests {
     use super::*;
     use crate::frontier::crawl::{Counts, CrawlState};
+    use crate::frontier::judging::Judging;
     use crate::names::CrawlRef;
     use crate::time::UnixMs;
 
@@ -193,6 +206,17 @@ mod tests {
         assert!(note.ends_with("240 URLs were skipped (type)"), "{note}");
         let [note] = notes(&finished(&[])).try_into().unwrap();
         assert!(note.ends_with("its sources name no URL"), "{note}");
+    }
+
+    #[test]
+    fn that_nothing_is_new_is_in_order_if_someone_has_chosen_what_counts_as_seen() {
+        let judging = Judging { is_dedup_chosen: true, ..Judging::default() };
+        let chosen = |reasons| CrawlStats { judging: judging.clone(), ..finished(reasons) }.concluded();
+        let stats = chosen(&[("dropped:seen", 12)]);
+        assert_eq!((notes(&stats), stats.empty), (Vec::new(), false));
+        assert!(nothing_new(&stats).unwrap().contains("(12) was seen by spider docs before"));
+        assert!(chosen(&[]).empty, "its sources name nothing at all");
+        assert_eq!(nothing_new(&finished(&[("dropped:seen", 12)])), None);
     }
 
     #[test]

@@ -47,7 +47,7 @@ mod tests {
         let counts = Counts { admitted: done, done, ..Counts::default() };
         let fields = [("price".to_owned(), 0.9)].into();
         let expect = Expect { done: NonZeroU64::new(10), items: NonZeroU64::new(100), fields };
-        let judging = Judging { expect };
+        let judging = Judging { expect, ..Judging::default() };
         CrawlStats {
             counts,
             items,

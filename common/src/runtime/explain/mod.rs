@@ -24,7 +24,7 @@ pub use self::host::not_asked;
 pub use self::sources::{unread, write_unread};
 pub use self::url::{InCrawl, OfSpider, PageOutcome, RobotsVerdict, UrlReport};
 pub use crate::frontier::notes::{
-    KINDS, amiss, empty, ended_without_items, incomplete, missing_fields, mostly_failed, notes,
+    KINDS, amiss, empty, ended_without_items, incomplete, missing_fields, mostly_failed, notes, nothing_new,
     without_fields,
 };
 pub use crate::frontier::unmet::unmet;
