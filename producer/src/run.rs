@@ -291,6 +291,7 @@ impl Reading {
             politeness,
             Arc::clone(progress),
             settings.producer.timeout,
+            settings.retry.clone(),
         );
         let discovery = Discovery {
             pages,

@@ -239,7 +239,8 @@ impl Args {
             start,
             spider: Arc::new(spider),
             limit: self.limit,
-            html: Html::IsThePage,
+            // What the spider's file names as a list is none if it is a page, as in a fleet.
+            html: if self.sources.is_empty() { Html::IsAnError } else { Html::IsThePage },
             // This process uses the file itself.
             text: None,
             is_new: false,
