@@ -325,9 +325,14 @@ impl CrawlStats {
 
     /// Whether it has left out pages because they were as they were.
     fn found_some_as_they_were(&self) -> bool {
+        self.as_they_were() > 0
+    }
+
+    /// The number of pages that it has left out because they were as they were.
+    pub fn as_they_were(&self) -> u64 {
         const AS_THEY_WERE: [&str; 4] =
             ["skipped:unchanged", "skipped:fresh", "dropped:unchanged", "dropped:fresh"];
-        AS_THEY_WERE.iter().any(|reason| self.reasons.contains_key(*reason))
+        AS_THEY_WERE.iter().filter_map(|reason| self.reasons.get(*reason)).sum()
     }
 
     /// Whether a selector no longer matches: many pages gave no item, or several lack a required field, and none has it.

@@ -4,20 +4,27 @@ use std::num::NonZeroU64;
 
 use crate::frontier::crawl::{CrawlState, CrawlStats, HAS};
 
-/// Returns what a finished crawl yields too little of, each in a sentence. One that found
-/// all as it was or had seen it, or was cancelled, owes nothing.
+/// Percentage of failed URLs above which unchanged pages are not why a crawl yields too little.
+const FAILED: u8 = 50;
+
+/// Returns what a finished crawl yields too little of, each in a sentence. One that was given nothing new, or was
+/// cancelled, owes nothing, and pages that are as they were make up for pages and items that are not there.
 pub fn unmet(stats: &CrawlStats) -> Vec<String> {
-    let is_excused = stats.counts.cancelled > 0 || stats.found_all_as_it_was() || stats.found_nothing_new();
+    let is_excused = stats.counts.cancelled > 0 || stats.found_nothing_new();
     if stats.status != CrawlState::Finished || is_excused {
         return Vec::new();
     }
     let expect = &stats.judging.expect;
-    let fewer = |what: &str, least: Option<NonZeroU64>, is: u64| {
-        let least = least.filter(|least| is < least.get())?;
+    let done = stats.counts.done;
+    let as_they_were = if stats.is_failing(FAILED) { 0 } else { stats.as_they_were() };
+    // They had as many items each as the pages that were read have; if none was, any number.
+    let per_page = if done == 0 { u64::MAX } else { stats.items.div_ceil(done).max(1) };
+    let fewer = |what: &str, least: Option<NonZeroU64>, is: u64, spared: u64| {
+        let least = least.filter(|least| is.saturating_add(spared) < least.get())?;
         Some(format!("[expect] {what}: {is}, and {least} were expected"))
     };
-    let mut all: Vec<String> = fewer("done", expect.done, stats.counts.done).into_iter().collect();
-    all.extend(fewer("items", expect.items, stats.items));
+    let mut all: Vec<String> = fewer("done", expect.done, done, as_they_were).into_iter().collect();
+    all.extend(fewer("items", expect.items, stats.items, as_they_were.saturating_mul(per_page)));
     for (field, least) in expect.fields.iter().filter(|_| stats.items > 0) {
         let with = stats.reasons.get(&format!("{HAS}{field}")).copied().unwrap_or_default();
         let share = with as f64 / stats.items as f64;
@@ -75,5 +82,20 @@ mod tests {
         assert_eq!(unmet(&of_dedup(DedupScope::Crawl)).len(), 2);
         assert_eq!(unmet(&CrawlStats { status: CrawlState::Running, ..finished(0, 0, &[]) }), nothing);
         assert_eq!(unmet(&CrawlStats { judging: Judging::default(), ..finished(0, 0, &[]) }), nothing);
+    }
+
+    #[test]
+    fn pages_that_are_as_they_were_make_up_for_so_many_and_not_for_what_failed() {
+        let of = |done, items, unchanged, failed| {
+            let mut stats = finished(done, items, &[("skipped:unchanged", unchanged), ("has:price", items)]);
+            stats.counts.failed = failed;
+            unmet(&stats).len()
+        };
+        assert_eq!(of(1, 10, 9, 0), 0, "ten pages of ten items");
+        assert_eq!(of(1, 10, 8, 0), 2, "nine pages of ten items");
+        assert_eq!(of(2, 0, 50, 0), 1, "the pages that were read gave no item");
+        assert_eq!(of(0, 0, 1, 0), 1, "nobody knows how many items it had, but it is one page");
+        assert_eq!(of(0, 0, 50, 4), 0, "few have failed");
+        assert_eq!(of(0, 0, 9_980, 10_019), 2);
     }
 }
