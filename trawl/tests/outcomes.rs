@@ -65,7 +65,8 @@ async fn each_crawl_that_is_asked_for_fetches_its_pages_and_one_by_spider_says_t
     assert_eq!((&stats["empty"], &stats["nothing_new"]), (&false.into(), &true.into()));
     assert_eq!((&stats["dedup"], &stats["reasons"]["dropped:seen"]), (&"spider".into(), &1.into()));
     // By default nobody has said that this is in order.
-    let producer = ["producer", &site.page(0), "--spider=shop", "--wait"];
+    fs::write(fleet.folder.path().join("list.txt"), &page).unwrap();
+    let producer = ["producer", "list.txt", "--spider=shop", "--wait"];
     let (usual, warned) = run(fleet.command(&producer), 0).await;
     assert!(warned.contains("nothing came of crawl") && warned.contains("1 URL was seen before"), "{warned}");
     assert_eq!(status(&fleet, &usual).await["empty"], true);
@@ -322,5 +323,54 @@ async fn a_crawl_whose_only_page_or_task_fails_is_failing_and_gave_nothing() {
     fs::write(fleet.folder.path().join("list.txt"), list).unwrap();
     let (_, warned) = run(fleet.command(&["producer", "list.txt", "--wait"]), 3).await;
     assert!(!warned.contains("fails:"), "{warned}");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn jobs_and_events_say_what_is_amiss_as_the_status_does() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
+    let sitemaps = ["/sitemap.xml", "/no-such.xml"].map(|path| format!("{}{path}", site.origin));
+    fs::write(fleet.folder.path().join("spiders/shop.toml"), format!("[start]\nsitemaps = {sitemaps:?}\n"))
+        .unwrap();
+    run(fleet.command(&["events", "--name=all", "-q"]), 0).await;
+    let worker = fleet.worker(&[]);
+    let (failing, _) =
+        run(fleet.command(&["jobs", "submit", "shop", "--url", &format!("{}/gone", site.origin)]), 0).await;
+    run(fleet.command(&["wait", &failing]), 3).await;
+    let (listed, _) = run(fleet.command(&["jobs", "list"]), 0).await;
+    assert!(listed.contains(&format!("all of crawl {failing} fails: 1 of 1 URL (http)")), "{listed}");
+    let (incomplete, _) = run(fleet.command(&["jobs", "submit", "shop"]), 0).await;
+    run(fleet.command(&["wait", &incomplete]), 1).await;
+    let told = events(&fleet, &incomplete).await;
+    let unread = format!("source not read to its end: {}", sitemaps[1]);
+    let end = told.lines().find(|line| line.contains(&format!("\"{incomplete}.finished\""))).unwrap();
+    assert!(end.contains(&unread) && end.contains("404"), "{end}");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn tasks_that_are_submitted_again_are_nothing_new_and_a_task_that_fails_alone_is_told() {
+    let fleet = Fleet::new().await;
+    for (spider, program) in [("does", r#"echo {\"result\":0}"#), ("fails", "exit 1")] {
+        let file = format!("[handler]\nrun = ['/bin/sh', '-c', '{program}']\n");
+        fs::write(fleet.folder.path().join(format!("spiders/{spider}.toml")), file).unwrap();
+    }
+    fs::write(fleet.folder.path().join("tasks.jsonl"), "\"one\"\n\"two\"\n").unwrap();
+    run(fleet.command(&["events", "--name=all", "-q"]), 0).await;
+    let worker = fleet.worker(&[]);
+    let submit = async |words: &[&str]| run(fleet.command(&[&["task", "submit"], words].concat()), 0).await.0;
+    let first = submit(&["--spider=does", "tasks.jsonl"]).await;
+    run(fleet.command(&["wait", &first]), 0).await;
+    let again = submit(&["--spider=does", "tasks.jsonl"]).await;
+    let (_, said) = run(fleet.command(&["wait", &again]), 0).await;
+    assert!(said.contains(&format!("nothing new in crawl {again}")), "{said}");
+    let stats = status(&fleet, &again).await;
+    assert_eq!((&stats["empty"], &stats["reasons"]["dropped:seen"]), (&false.into(), &2.into()), "{stats}");
+    let told = events(&fleet, &again).await;
+    assert!(!told.contains("crawl.empty"), "{told}");
+    let failing = submit(&["--spider=fails", "--recipe=x", "--retries=0"]).await;
+    run(fleet.command(&["wait", &failing]), 3).await;
+    let (shown, _) = run(fleet.command(&["status"]), 0).await;
+    assert!(shown.contains(&format!("all of crawl {failing} fails: 1 of 1")), "{shown}");
     ends_well(worker).await;
 }

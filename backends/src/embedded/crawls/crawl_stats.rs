@@ -77,6 +77,7 @@ fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<CrawlStats> {
         reasons,
         required: BTreeMap::new(),
         left_out: fields.number("left_out")?,
+        unread: Vec::new(),
         judging: if replays.is_some() { judging.of_replay() } else { judging },
         seconds: until.since(started).saturating_sub(away).as_secs_f64(),
         discovered: row.get("discovered")?,

@@ -103,6 +103,7 @@ impl RedisRecords {
             reasons,
             required: BTreeMap::new(),
             left_out: fields.count("left_out")?,
+            unread: Vec::new(),
             judging,
             seconds: ended.wait_from(started).as_secs_f64(),
             discovered: fields.read::<String>("discovery")?.is_some_and(|discovery| discovery == "ended"),

@@ -5,14 +5,17 @@ use std::fmt;
 use std::str::FromStr;
 
 use trawl_common::events::{CrawlEvent, EventKind};
+use trawl_common::explain;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Result;
+use trawl_common::settings::Log;
 use trawl_common::time::UnixMs;
 
 use crate::redis::RedisRecords;
 use crate::redis::fields::Fields;
 use crate::redis::keys::CrawlKeys;
+use crate::redis::workers::logs::RedisLogs;
 
 /// The field with the progress of the crawl, and the time since when it has been unchanged.
 const PROGRESS: &str = "progress";
@@ -20,6 +23,9 @@ const PROGRESS: &str = "progress";
 pub(crate) const JUDGING: &str = "judging";
 /// The field that says that the log has the crawl's end.
 pub(crate) const LOGGED: &str = "logged";
+
+/// Maximum number of sources that an event names as they were not read.
+const UNREAD: usize = 5;
 
 /// The number of ended URLs when it last changed, and the time of that change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +102,17 @@ impl RedisRecords {
         let at = since.plus(self.events.stalled_after);
         let stats = CrawlStats { stalled: true, ..stats };
         Ok(has_stalled.then_some(CrawlEvent { kind: EventKind::Stalled, at, stats }))
+    }
+
+    /// Returns the events of a crawl that is over, which name the sources that were not read.
+    pub(crate) async fn news_of_end(&self, crawl: &CrawlRef) -> Result<Vec<CrawlEvent>> {
+        let Some(mut stats) = self.read_stats(crawl).await? else { return Ok(Vec::new()) };
+        if stats.incomplete {
+            // Reading does not depend on the log's limits.
+            let logs = RedisLogs::new(self.redis.clone(), &Log::default());
+            stats.unread = explain::unread(&logs, &crawl.id, UNREAD).await?;
+        }
+        Ok(CrawlEvent::of_end(stats).collect())
     }
 
     /// Marks an event as announced, except for the end.

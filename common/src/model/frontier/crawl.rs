@@ -195,6 +195,9 @@ pub struct CrawlStats {
     pub left_out: u64,
     /// Time from its start to its end, or to now; in a single process, as far as it was running.
     pub seconds: f64,
+    /// Sources that were not read to their end, each with the reason, where the log was asked for them.
+    #[serde(skip)]
+    pub unread: Vec<String>,
     /// How its result is judged.
     #[serde(skip)]
     pub judging: Judging,
@@ -274,6 +277,7 @@ impl CrawlStats {
             required: BTreeMap::new(),
             left_out: 0,
             seconds: 0.0,
+            unread: Vec::new(),
             judging: Judging::default(),
             discovered: false,
             started,

@@ -15,9 +15,11 @@ const MOST_FAILED: u8 = 50;
 /// The kinds of what can be amiss with a crawl, as metrics name them.
 pub const KINDS: [&str; 6] = ["incomplete", "failing", "no_items", "no_fields", "unmet", "empty"];
 
-/// Returns sentences about what is amiss with a crawl.
+/// Returns sentences about what is amiss with a crawl, and which of its sources were not read, as far as the log was
+/// asked for them.
 pub fn notes(stats: &CrawlStats) -> Vec<String> {
-    amiss(stats).map(|(_, sentence)| sentence).collect()
+    let unread = stats.unread.iter().filter(|_| stats.incomplete).cloned();
+    amiss(stats).map(|(_, sentence)| sentence).chain(unread).collect()
 }
 
 /// Returns what is amiss with a crawl: one of [`KINDS`], and a sentence about it.
