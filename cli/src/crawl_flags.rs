@@ -4,7 +4,6 @@ use trawl_common::exit::Exit;
 use trawl_common::explain;
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::frontier::{DedupScope, Recrawl};
-use trawl_common::spider::Expect;
 
 use crate::{DeadLetters, Global};
 
@@ -38,24 +37,26 @@ pub struct EndFlags {
 impl EndFlags {
     /// Says what is amiss with a crawl, and returns the exit code for how it ended.
     pub fn judge(self, global: &Global, ended: &Ended<'_>) -> Exit {
-        let Ended { stats, expect, is_told, dead_letters } = ended;
-        let unmet = if stats.status.is_over() { expect.unmet(stats) } else { Vec::new() };
+        let Ended { stats, is_of_job, is_told, dead_letters } = ended;
+        let unmet = if *is_of_job { Vec::new() } else { explain::unmet(stats) };
         let warnings = [
             explain::incomplete(stats).filter(|_| !is_told),
             dead_letters.flags(&stats.crawl).and_then(|flags| explain::mostly_failed(stats, &flags)),
             explain::ended_without_items(stats),
             explain::without_fields(stats),
+            explain::missing_fields(stats),
         ];
         for what in warnings.iter().flatten().chain(&unmet) {
             anstream::eprintln!("warning: {what}");
         }
+        explain::nothing_new(stats).into_iter().for_each(|nothing_new| global.say(nothing_new));
         match explain::empty(stats, &dead_letters.place()) {
             Some(empty) if stats.failed_before() > 0 => anstream::eprintln!("warning: {empty}"),
             Some(empty) => global.say(empty),
             None => dead_letters.say_failed_before(global, &stats.spider, stats.failed_before()),
         }
         dead_letters.say(stats);
-        let is_unmet = !unmet.is_empty() || (self.fail_if_empty && stats.empty);
+        let is_unmet = !unmet.is_empty() || (self.fail_if_empty && stats.gave_nothing());
         Exit::from(*stats).or_worse(if is_unmet { Exit::Unmet } else { Exit::Ok })
     }
 }
@@ -64,8 +65,8 @@ impl EndFlags {
 pub struct Ended<'a> {
     /// Its stats.
     pub stats: &'a CrawlStats,
-    /// The expectations of its spider.
-    pub expect: &'a Expect,
+    /// Whether a job has started it, which has among its problems what the crawl yields too little of.
+    pub is_of_job: bool,
     /// Whether it was said what kept its sources from being read.
     pub is_told: bool,
     /// Where its dead letters are.

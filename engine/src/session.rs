@@ -42,7 +42,7 @@ impl LeasedSession {
     pub(crate) async fn open(
         records: Arc<dyn Records>,
         broker: Arc<dyn Broker>,
-        Opening { crawl, terms, text, reads, is_new, lease: ttl }: Opening,
+        Opening { crawl, terms, text, judging, reads, is_new, lease: ttl }: Opening,
         health: Arc<Health>,
     ) -> Result<Self> {
         let process = WorkerId::of_this_machine();
@@ -54,6 +54,10 @@ impl LeasedSession {
         if let Some(text) = &text {
             let keeping = || records.keep_spider_text(&crawl, text);
             health.retry("keeping what the spider's file says", keeping).await?;
+        }
+        if let Some(judging) = &judging {
+            let keeping = || records.keep_judging(&crawl, judging);
+            health.retry("keeping what is expected of the crawl", keeping).await?;
         }
         let retaking = tokio::sync::Mutex::default();
         let held = Arc::new(Held { records, broker, health, holder, crawl, ttl, lease, retaking });

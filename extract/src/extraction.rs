@@ -1,5 +1,6 @@
 //! The result of reading a page: items, links to follow, and missing fields.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Map, Value};
@@ -21,6 +22,11 @@ pub struct Extraction {
     pub left_out: u64,
     /// The required fields that were not found, each once.
     pub missing: Vec<Missing>,
+    /// The required fields that were looked for, and whether an item of the page has each. Those of a kind of items follow
+    /// its name: `product.price`.
+    pub required: BTreeMap<String, bool>,
+    /// Likewise, of the kind of items that is being read, without its name; empty once the page is read.
+    pub looked_for: BTreeMap<String, bool>,
     /// The fields with a value that is not kept as it was found, each once.
     pub unfit: Vec<Unfit>,
     /// The number of the kind of page that it is; `None` if it is of none.
@@ -33,6 +39,24 @@ pub struct Extraction {
     pub list: Option<ListState>,
     /// Whether it shows that the session has lapsed; then nothing else is read of it.
     pub lapsed: bool,
+}
+
+impl Extraction {
+    /// Records that a required field was looked for, and whether it was found.
+    pub(crate) fn look(&mut self, path: &str, is_found: bool) {
+        match self.looked_for.get_mut(path) {
+            Some(found) => *found |= is_found,
+            None => drop(self.looked_for.insert(path.to_owned(), is_found)),
+        }
+    }
+
+    /// Records what was looked for as required fields of the kind of items with this name.
+    pub(crate) fn end_kind(&mut self, name: Option<&str>) {
+        for (path, is_found) in std::mem::take(&mut self.looked_for) {
+            let field = name.map_or_else(|| path.clone(), |name| format!("{name}.{path}"));
+            *self.required.entry(field).or_default() |= is_found;
+        }
+    }
 }
 
 /// A condition of a kind of page.

@@ -49,8 +49,11 @@ impl Field {
             Source::Each(each, fields) => self.objects(each, fields, context, within, budget, extraction)?,
             source => self.values(source, context, within, budget, extraction)?,
         };
+        let is_required = self.required != Required::No && self.default.is_none();
+        if is_required {
+            extraction.look(&self.path, !values.is_empty());
+        }
         if values.is_empty() {
-            let is_required = self.required != Required::No && self.default.is_none();
             if is_required && extraction.missing.iter().all(|other| other.field != self.path) {
                 extraction.missing.push(Missing { field: self.path.clone(), required: self.required });
             }

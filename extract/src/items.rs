@@ -32,6 +32,8 @@ pub(crate) fn add_items<'a>(
     let kind = extraction.kind;
     let is_of_kind = |rule: &&Rule| rule.page.is_none() || rule.page == kind;
     for rule in rules.iter().filter(|rule| rule.is_for(format)).filter(is_of_kind) {
+        // What was looked for before belongs to no item.
+        extraction.looked_for.clear();
         let shares = Shares::new(&rule.fields);
         let matches: Box<dyn Iterator<Item = Within<'a>> + 'a> = match &rule.each {
             None => Box::new(std::iter::once(Within::All)),
@@ -67,6 +69,7 @@ pub(crate) fn add_items<'a>(
             }
             extraction.items.push(Extracted { rule: rule.name.clone(), number, fields });
         }
+        extraction.end_kind(rule.name.as_deref());
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use tracing::info;
+use trawl_common::explain;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::health::Health;
 use trawl_common::jobs::{Job, JobOutcome, JobState, Problem};
@@ -60,9 +61,7 @@ async fn outcome_of(runner: &Runner, job: &Job) -> Result<Option<JobOutcome>> {
     };
     let is_cancelled = matches!(job.state, JobState::Fed { is_cancelled: true, .. });
     Ok(match stats.status {
-        CrawlState::Finished => {
-            Some(JobOutcome::Finished { problem: problem_of(runner, job, &stats).await? })
-        }
+        CrawlState::Finished => Some(JobOutcome::Finished { problem: problem_of(job, &stats) }),
         CrawlState::Cancelled => Some(JobOutcome::Cancelled),
         _ if is_cancelled => {
             runner.cancel_crawl(&job.new.crawl()).await?;
@@ -73,15 +72,10 @@ async fn outcome_of(runner: &Runner, job: &Job) -> Result<Option<JobOutcome>> {
 }
 
 /// Returns what went wrong with a job whose crawl has finished: its sources could not be read, or it yields less than its spider expects.
-async fn problem_of(runner: &Runner, job: &Job, stats: &CrawlStats) -> Result<Option<Problem>> {
-    let unmet = match sources::of(runner, &job.new).await {
-        Ok(run) => run.spider.expect.unmet(stats),
-        Err(Unfeedable::Port(error)) => return Err(error),
-        // Its file is not here any more: nobody knows what it expects.
-        Err(_) => Vec::new(),
-    };
-    let problems: Vec<String> = job.problem().map(Problem::to_string).into_iter().chain(unmet).collect();
-    Ok((!problems.is_empty()).then(|| Problem::new(problems.join("; "))))
+fn problem_of(job: &Job, stats: &CrawlStats) -> Option<Problem> {
+    let problems: Vec<String> =
+        job.problem().map(Problem::to_string).into_iter().chain(explain::unmet(stats)).collect();
+    (!problems.is_empty()).then(|| Problem::new(problems.join("; ")))
 }
 
 /// Opens the crawl of a job once more, as the store knows the job and not the crawl: it was emptied, and has learnt first of jobs. So what
@@ -98,6 +92,7 @@ async fn reopen(runner: &Runner, job: &Job) -> Result<Option<JobOutcome>> {
         crawl: job.new.crawl(),
         terms: Terms::new(&run.spider),
         reads: Some(run.reads()),
+        judging: Some(run.spider.judging()),
         text: run.text,
         is_new: false,
         lease: runner.lease(),

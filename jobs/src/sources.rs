@@ -56,7 +56,7 @@ pub(crate) async fn of(runner: &Runner, new: &NewJob) -> Result<Job, Unfeedable>
         None => (folder, None, false),
     };
     let mut spider = folder.spider(&new.spider, text.as_deref(), &runner.settings.items)?;
-    spider.dedup.get_or_insert(new.usual_dedup());
+    spider.usual_dedup = new.usual_dedup();
     let start = match new.urls.is_empty() && new.sources.is_empty() {
         true => Start::new(&spider, &[])?,
         false => {

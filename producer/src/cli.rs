@@ -197,8 +197,7 @@ impl Args {
         signals: &Signals,
         global: &Global,
     ) -> Outcome {
-        let (progress, line, spider) =
-            (Arc::new(Progress::default()), global.progress(), Arc::clone(&job.spider));
+        let (progress, line) = (Arc::new(Progress::default()), global.progress());
         let drawing = tokio::spawn(draw(line.clone(), Arc::clone(&progress)));
         let result = run(ports, Arc::clone(settings), job, crawl, progress, signals.stop()).await;
         drawing.abort();
@@ -224,8 +223,8 @@ impl Args {
         let exit = match &stats {
             Some(stats) => {
                 global.say(format_args!("{}; {}", summary(stats), items(stats)));
-                let (expect, is_told) = (&spider.expect, !report.problems.is_empty());
-                self.end.judge(global, &Ended { stats, expect, is_told, dead_letters })
+                let is_told = !report.problems.is_empty();
+                self.end.judge(global, &Ended { stats, is_of_job: false, is_told, dead_letters })
             }
             None => {
                 let Counters { new, invalid, failed_before, .. } = report.counters;

@@ -133,13 +133,15 @@ async fn read_all(
     stop: &CancellationToken,
 ) -> Result<Report, RunError> {
     let (lease, terms) = (settings.recovery.lost_after, Terms::new(&job.spider));
+    let judging = job.spider.judging();
     let politeness = job.spider.politeness.apply(&settings.politeness);
     let health = Arc::new(Health::until(stop.clone()));
     let (text, is_new, reads) = (job.text.clone(), job.is_new, Some(job.reads()));
     let is_once = job.reads_once();
     let hosts = Arc::clone(&ports.hosts);
     let reading = Reading::new(Arc::clone(&settings), job, hosts, &health, Some(ports), &progress)?;
-    let opening = Opening { crawl: crawl.clone(), terms, text, reads, is_new, lease };
+    let judging = Some(judging);
+    let opening = Opening { crawl: crawl.clone(), terms, text, judging, reads, is_new, lease };
     let session = ports.engine.open(opening, Arc::clone(&health)).await?;
     say_what_stays(crawl, &terms, &session.terms());
     // A page requested before its crawl has started does not count as a page of the crawl.
@@ -289,6 +291,7 @@ impl Reading {
             politeness,
             Arc::clone(progress),
             settings.producer.timeout,
+            settings.retry.clone(),
         );
         let discovery = Discovery {
             pages,

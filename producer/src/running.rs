@@ -100,6 +100,7 @@ mod tests {
         assert!(is_new(&begin(Recrawl::Always, None).await.unwrap()));
 
         let opening = Opening {
+            judging: None,
             crawl: named("first"),
             terms: Terms::default(),
             text: None,

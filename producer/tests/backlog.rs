@@ -173,7 +173,8 @@ async fn a_run_that_waits_keeps_its_lease_and_a_stop_ends_it() {
     let next = CrawlRef { id: "next".parse().unwrap(), ..case.crawl.clone() };
     let another = async || {
         let (crawl, terms) = (next.clone(), Terms::default());
-        let opening = Opening { crawl, terms, text: None, is_new: true, lease: LEASE, reads: None };
+        let opening =
+            Opening { judging: None, crawl, terms, text: None, is_new: true, lease: LEASE, reads: None };
         case.store.engine().open(opening, Arc::default()).await.map(drop)
     };
     tokio::time::sleep(3 * LEASE).await;

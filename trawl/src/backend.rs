@@ -14,13 +14,11 @@ use trawl_common::cancel::cancel_crawl;
 use trawl_common::explain::Explainer;
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::jobs::{Job, JobStatus, Problem};
-use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
+use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::{
     Control, Engine, Error, HostControl, Hosts, Items, Jobs, Logs, Pages, Schedules, SpiderStore, Stats,
 };
 use trawl_common::settings::Settings;
-use trawl_common::spider::Expect;
-use trawl_common::spider::folder::Folder;
 
 use crate::state::as_argument;
 
@@ -218,15 +216,6 @@ impl Backend {
     /// Cancels a crawl, and its job if it has one. Returns whether the crawl had not begun.
     pub(crate) async fn cancel(&self, crawl: &CrawlRef) -> Result<bool, Fail> {
         Ok(cancel_crawl(crawl, &*self.jobs, &*self.control, &*self.stats).await?)
-    }
-
-    /// Returns what a spider expects of its crawls, if this machine has its file and can use it.
-    pub(crate) fn expect_of(&self, spider: &SpiderName) -> Expect {
-        let folder = Folder::new(&self.settings);
-        let text = folder.text(spider).ok().flatten();
-        let loaded =
-            text.and_then(|text| folder.spider_elsewhere(spider, Some(&text), &self.settings.items).ok());
-        loaded.map(|spider| spider.expect).unwrap_or_default()
     }
 
     /// Returns where `trawl dlq` finds dead letters.

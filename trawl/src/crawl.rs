@@ -195,7 +195,6 @@ impl Args {
         let progress = global.progress();
         let run = Run { ports, settings: Arc::new(settings), folder, crawl, signals, progress };
         let politeness = job.spider.politeness.apply(&run.settings.politeness);
-        let expect = job.spider.expect.clone();
         let (stats, report) = run.to_the_end(job).await?;
         self.summarise(global, &stats, &report, &parts.join(", "), run.signals.exit());
         let dead_letters = match self.is_passing {
@@ -207,7 +206,7 @@ impl Args {
             anstream::eprintln!("problem: {why}: {left} left: see to it, and the same command goes on");
         }
         let is_told = !report.problems.is_empty() || stats.held.is_some();
-        let exit = self.end.judge(global, &Ended { stats: &stats, expect: &expect, is_told, dead_letters });
+        let exit = self.end.judge(global, &Ended { stats: &stats, is_of_job: false, is_told, dead_letters });
         let states = store.host_control().hosts().await?;
         let hosts = run.ports.stats.hosts(&run.crawl, HOSTS).await?;
         for left_alone in explain::not_asked(&states, hosts.iter(), &politeness, UnixMs::now()) {
@@ -249,7 +248,8 @@ impl Args {
             start,
             spider: Arc::new(spider),
             limit: self.limit,
-            html: Html::IsThePage,
+            // What the spider's file names as a list is none if it is a page, as in a fleet.
+            html: if self.sources.is_empty() { Html::IsAnError } else { Html::IsThePage },
             // This process uses the file itself.
             text: None,
             is_new: false,

@@ -11,10 +11,12 @@ use trawl_common::exit::Exit;
 use trawl_common::jobs::NewJob;
 use trawl_common::names::{CrawlId, SpiderRef};
 use trawl_common::schedule::Schedule;
+use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_common::timetable::{Standing, Timetable, is_known, standings};
 
 use crate::backend::{Backend, Where};
+use crate::jobs::Row;
 
 /// The command-line arguments of `trawl schedule`.
 #[derive(clap::Args)]
@@ -90,7 +92,15 @@ async fn list(backend: &Backend, json: bool) -> Outcome {
         print_head();
     }
     for standing in standings {
-        if json { print_json(&row_as_json(&standing)) } else { print_row(&standing) }
+        let last = match &standing.last {
+            Some(job) => Some(Row::new(backend, job.clone()).await?),
+            None => None,
+        };
+        if json {
+            print_json(&row_as_json(&standing, last.as_ref()))
+        } else {
+            print_row(&standing, last.as_ref())
+        }
     }
     Ok(Exit::Ok)
 }
@@ -151,33 +161,34 @@ const DIM: Style = Style::new().dimmed();
 
 fn print_head() {
     println!(
-        "{DIM}{:<20} {:<20} {:<20} {:<24}  {:<9}  {}{DIM:#}",
-        "spider", "schedule", "timezone", "last", "status", "next"
+        "{DIM}{:<20} {:<20} {:<20} {:<24}  {:<9}  {:<24}  {}{DIM:#}",
+        "spider", "schedule", "timezone", "last", "status", "next", "problem"
     );
 }
 
-fn print_row(standing: &Standing) {
+fn print_row(standing: &Standing, row: Option<&Row>) {
     let Standing { spider, schedule, is_paused, last } = standing;
     let next = standing.next(UnixMs::now()).map(|next| schedule.shown(next));
     println!(
-        "{:<20} {:<20} {:<20} {:<24}  {:<9}  {}",
+        "{:<20} {:<20} {:<20} {:<24}  {:<9}  {:<24}  {}",
         spider.to_string(),
         schedule.cron.to_string(),
         schedule.timezone_name(),
         last.as_ref().map_or_else(|| "-".to_owned(), |job| job.asked.to_string()),
         last.as_ref().map_or("-", |job| job.status().as_str()),
         next.as_deref().unwrap_or(if *is_paused { "paused" } else { "never" }),
+        printable(&row.map(Row::problems).unwrap_or_default(), 160),
     );
 }
 
-fn row_as_json(standing: &Standing) -> Value {
-    let Standing { spider, schedule, is_paused, last } = standing;
+fn row_as_json(standing: &Standing, row: Option<&Row>) -> Value {
+    let Standing { spider, schedule, is_paused, .. } = standing;
     json!({
         "project": spider.project,
         "spider": spider.spider,
         "schedule": as_json(schedule),
         "paused": is_paused,
-        "last": last,
+        "last": row,
         "next": standing.next(UnixMs::now()).map(|next| next.to_string()),
     })
 }

@@ -21,7 +21,7 @@ const LEFT_OUT: &str = "left_out";
 /// The header of a table of crawls.
 pub(crate) fn print_header() {
     println!(
-        "{DIM}{:<12} {:<24} {:<10} {:>10} {:>10} {:>10} {:>8} {:>8} {:>8} {:>10} {:>9}{DIM:#}",
+        "{DIM}{:<12} {:<24} {:<11} {:>10} {:>10} {:>10} {:>8} {:>8} {:>8} {:>10} {:>9}{DIM:#}",
         "spider",
         "crawl",
         "status",
@@ -41,7 +41,7 @@ pub(crate) fn print_row(stats: &CrawlStats) {
     let counts = &stats.counts;
     let (failed, status) = (red_if(counts.failed > 0), status_style(stats));
     println!(
-        "{:<12} {:<24} {status}{:<10}{status:#} {:>10} {:>10} {:>10} {failed}{:>8}{failed:#} {:>8} {:>8} {:>10} {:>9.1}",
+        "{:<12} {:<24} {status}{:<11}{status:#} {:>10} {:>10} {:>10} {failed}{:>8}{failed:#} {:>8} {:>8} {:>10} {:>9.1}",
         stats.spider.as_str(),
         stats.crawl.as_str(),
         status_word(stats),
@@ -181,7 +181,7 @@ fn size(bytes: u64) -> String {
 
 /// Returns the crawl's status, or its main problem.
 pub(crate) fn status_word(stats: &CrawlStats) -> &'static str {
-    stats.status.word(stats.incomplete, stats.empty, stats.stalled)
+    stats.status.word(stats.incomplete, stats.empty, stats.nothing_new, stats.stalled)
 }
 
 /// Returns how the status is shown: a crawl in which something is amiss is not green.

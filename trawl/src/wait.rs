@@ -16,7 +16,6 @@ use trawl_common::health::Health;
 use trawl_common::jobs::{Job, JobStatus};
 use trawl_common::names::{CrawlId, SpiderName};
 use trawl_common::ports::{JobFilter, JobPage};
-use trawl_common::spider::Expect;
 
 use crate::backend::{Backend, Where, failed};
 
@@ -114,10 +113,8 @@ impl Args {
         }
         backend.say(format_args!("crawl {crawl}: {}; {}", summary(&ended), items(&ended)));
         let job = ended_job(backend, &crawl).await?;
-        // A job has among its problems what its spider expected.
-        let expect = if job.is_some() { Expect::default() } else { backend.expect_of(&ended.spider) };
         let dead_letters = backend.dead_letters();
-        let ended = Ended { stats: &ended, expect: &expect, is_told: false, dead_letters };
+        let ended = Ended { stats: &ended, is_of_job: job.is_some(), is_told: false, dead_letters };
         let exit = self.end.judge(&backend.global, &ended);
         match job.as_ref().and_then(Job::problem) {
             Some(problem) => {

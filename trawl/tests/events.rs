@@ -285,7 +285,7 @@ async fn a_job_that_fails_is_an_event_for_subscribers_and_webhooks() {
     run(fleet.command(&["events", "--name", "jobs", "--type", "job.failed"]), 0).await;
     let spider = "[start]\nsitemaps = [\"http://127.0.0.1:9/sitemap.xml\"]\n";
     fs::write(fleet.folder.path().join("spiders").join(format!("{}.toml", fleet.name)), spider).unwrap();
-    let worker = fleet.worker(&[HOOK]);
+    let worker = fleet.worker(&[HOOK, ("TRAWL__RETRY__MAX", "0")]);
     let job = run(fleet.command(&["jobs", "submit", &fleet.name]), 0).await;
     let job = job.trim();
     run(fleet.command(&["wait", job, "-q"]), 1).await;

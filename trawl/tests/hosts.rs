@@ -105,6 +105,7 @@ async fn a_producer_whose_spider_is_busy_with_another_crawl_asks_no_host() {
     let store = Embedded::in_memory().unwrap();
     let (crawl_of_another, lease) = (crawl("c1"), Duration::from_secs(60));
     let opening = Opening {
+        judging: None,
         crawl: crawl_of_another,
         terms: Terms::default(),
         text: None,

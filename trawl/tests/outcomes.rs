@@ -13,6 +13,7 @@ use support::{Fleet, LIMIT, ends_well};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 use tokio::time::timeout;
+use trawl_testkit::changing_site::{ChangingPage, ChangingSite};
 use trawl_testkit::site::Site;
 
 /// Runs a command that ends with `code`. Returns its output and its errors.
@@ -52,13 +53,23 @@ async fn each_crawl_that_is_asked_for_fetches_its_pages_and_one_by_spider_says_t
 
     let seen = submit(&["--dedup", "spider"]).await;
     let (_, warned) = run(fleet.command(&["wait", &seen]), 0).await;
-    assert!(warned.contains("nothing came of crawl") && warned.contains("1 URL was seen before"), "{warned}");
+    let nothing_new =
+        format!("nothing new in crawl {seen}: all that its sources name (1) was seen by spider shop before");
+    assert!(warned.contains(&nothing_new) && !warned.contains("warning"), "{warned}");
     run(fleet.command(&["wait", &seen, "--fail-if-empty"]), 6).await;
+    let (shown, _) = run(fleet.command(&["status"]), 0).await;
+    assert!(shown.contains(" nothing new ") && !shown.contains("nothing came of"), "{shown}");
     let (_, error) = run(fleet.command(&["producer", &site.page(0), "--fail-if-empty"]), 2).await;
     assert!(error.contains("needs --wait"), "{error}");
     let stats = status(&fleet, &seen).await;
-    assert_eq!((&stats["empty"], &stats["dedup"]), (&true.into(), &"spider".into()));
-    assert_eq!(stats["reasons"]["dropped:seen"], 1);
+    assert_eq!((&stats["empty"], &stats["nothing_new"]), (&false.into(), &true.into()));
+    assert_eq!((&stats["dedup"], &stats["reasons"]["dropped:seen"]), (&"spider".into(), &1.into()));
+    // By default nobody has said that this is in order.
+    fs::write(fleet.folder.path().join("list.txt"), &page).unwrap();
+    let producer = ["producer", "list.txt", "--spider=shop", "--wait"];
+    let (usual, warned) = run(fleet.command(&producer), 0).await;
+    assert!(warned.contains("nothing came of crawl") && warned.contains("1 URL was seen before"), "{warned}");
+    assert_eq!(status(&fleet, &usual).await["empty"], true);
     assert_eq!(asked(&site, 0), 2);
     ends_well(worker).await;
 }
@@ -151,11 +162,21 @@ async fn a_crawl_that_yields_less_than_its_spider_expects_says_so_and_its_job_ha
          [expect]\nitems = 4\nfields.name = 1\nfields.price = 0.5\n",
         site.origin
     );
-    fs::write(fleet.folder.path().join("spiders/shop.toml"), file).unwrap();
+    fs::write(fleet.folder.path().join("spiders/shop.toml"), &file).unwrap();
     let worker = fleet.worker(&[]);
     let missing = "[expect] fields.price: 0.0 % of items have it, and 50 % were expected";
-    let (_, warned) = run(fleet.command(&["producer", "--spider=shop", "--wait"]), 6).await;
+    run(fleet.command(&["events", "--name=all", "-q"]), 0).await;
+    let (crawl, warned) = run(fleet.command(&["producer", "--spider=shop", "--wait"]), 6).await;
     assert!(warned.contains(missing) && warned.matches("[expect]").count() == 1, "{warned}");
+    for words in [&["status"][..], &["status", &crawl]] {
+        let (shown, _) = run(fleet.command(words), 0).await;
+        assert!(shown.contains(missing), "{words:?}: {shown}");
+    }
+    fs::remove_file(fleet.folder.path().join("spiders/shop.toml")).unwrap();
+    run(fleet.command(&["wait", &crawl]), 6).await;
+    fs::write(fleet.folder.path().join("spiders/shop.toml"), &file).unwrap();
+    let told = events(&fleet, &crawl).await;
+    assert!(told.contains("crawl.quality") && told.contains(missing), "{told}");
     let (job, _) = run(fleet.command(&["jobs", "submit", "shop"]), 0).await;
     let (_, problem) = run(fleet.command(&["wait", &job]), 1).await;
     assert!(problem.contains(&format!("problem: {missing}")), "{problem}");
@@ -174,7 +195,7 @@ async fn whoever_waits_is_told_what_failed_and_what_was_no_url_and_the_commands_
     let crawl = &fleet.name;
     for told in [run(producer, 3).await, run(fleet.command(&["wait", crawl, "-q"]), 3).await] {
         for line in [
-            &*format!("warning: most of crawl {crawl} fails: {FAILING} of {FAILING} URLs (http)"),
+            &*format!("warning: all of crawl {crawl} fails: {FAILING} of {FAILING} URLs (http)"),
             &format!("{FAILING} failed: `trawl dlq list --crawl {crawl}`\n"),
             &format!("1 invalid: `trawl dlq list --crawl {crawl} --reason invalid`\n"),
         ] {
@@ -239,4 +260,117 @@ async fn the_source_that_could_not_be_read_is_named_where_the_crawl_is_looked_at
     let (shown, _) = run(fleet.command(&["status", &fleet.name]), 0).await;
     let named = format!("note: source not read to its end: {missing}: cannot be fetched: http: 404");
     assert!(shown.contains(&named), "{shown}");
+}
+
+/// Waits for the events of a finished crawl that the reader `all` has not read.
+async fn events(fleet: &Fleet, crawl: &str) -> String {
+    let reading = async {
+        let mut told = String::new();
+        while !told.contains(&format!("\"{crawl}.finished\"")) {
+            told += &run(fleet.command(&["events", "--name=all", "--json", "-q"]), 0).await.0;
+        }
+        told
+    };
+    timeout(LIMIT, reading).await.unwrap()
+}
+
+#[tokio::test]
+async fn that_no_product_has_a_required_field_is_told_though_lists_need_none() {
+    let (fleet, site) = (Fleet::new().await, ChangingSite::serve().await);
+    let products = ["/p/1", "/p/2", "/p/3"];
+    let list = products.map(|path| format!("<a class=row href='{path}'>x</a>")).concat();
+    site.put("/", ChangingPage { body: format!("<html>{list}"), ..ChangingPage::default() });
+    for path in products {
+        site.put(path, ChangingPage { body: "<html><h1>x</h1>".to_owned(), ..ChangingPage::default() });
+    }
+    let file = format!(
+        "[start]\nurls = ['{}/']\n[follow]\n\
+         [[items]]\nname = 'row'\neach = '.row'\n[items.fields]\nname = {{ css = '::text', required = true }}\n\
+         [[items]]\nname = 'product'\neach = 'h1'\n[items.fields]\nname = '::text'\nprice = {{ css = '.price::text', required = true }}\n",
+        site.origin
+    );
+    fs::write(fleet.folder.path().join("spiders/shop.toml"), file).unwrap();
+    run(fleet.command(&["events", "--name=all", "-q"]), 0).await;
+    let worker = fleet.worker(&[]);
+    let (crawl, warned) = run(fleet.command(&["producer", "--spider=shop", "--wait"]), 0).await;
+    let missing = "missing are `product.price` on 3 pages";
+    assert!(warned.contains(missing), "{warned}");
+    let (shown, _) = run(fleet.command(&["status"]), 0).await;
+    assert!(shown.contains(missing), "{shown}");
+    let told = events(&fleet, &crawl).await;
+    assert!(told.contains("crawl.quality") && told.contains(missing), "{told}");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_crawl_whose_only_page_or_task_fails_is_failing_and_gave_nothing() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
+    run(fleet.command(&["events", "--name=all", "-q"]), 0).await;
+    let worker = fleet.worker(&[]);
+    let gone = format!("{}/gone", site.origin);
+    fs::write(fleet.folder.path().join("list.txt"), &gone).unwrap();
+    let (crawl, warned) = run(fleet.command(&["producer", "list.txt", "--wait", "--fail-if-empty"]), 6).await;
+    let fails = format!("all of crawl {crawl} fails: 1 of 1 URL (http)");
+    assert!(warned.contains(&fails), "{warned}");
+    let (shown, _) = run(fleet.command(&["status"]), 0).await;
+    assert!(shown.contains(&fails), "{shown}");
+    let told = events(&fleet, &crawl).await;
+    assert!(told.contains("crawl.failing") && !told.contains("crawl.empty"), "{told}");
+    // With what is well beside it, it is a new page that fails.
+    let list = format!("{}\n{gone}/too", site.page(0));
+    fs::write(fleet.folder.path().join("list.txt"), site.page(0)).unwrap();
+    run(fleet.command(&["producer", "list.txt", "--wait", "-q"]), 0).await;
+    fs::write(fleet.folder.path().join("list.txt"), list).unwrap();
+    let (_, warned) = run(fleet.command(&["producer", "list.txt", "--wait"]), 3).await;
+    assert!(!warned.contains("fails:"), "{warned}");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn jobs_and_events_say_what_is_amiss_as_the_status_does() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
+    let sitemaps = ["/sitemap.xml", "/no-such.xml"].map(|path| format!("{}{path}", site.origin));
+    fs::write(fleet.folder.path().join("spiders/shop.toml"), format!("[start]\nsitemaps = {sitemaps:?}\n"))
+        .unwrap();
+    run(fleet.command(&["events", "--name=all", "-q"]), 0).await;
+    let worker = fleet.worker(&[]);
+    let (failing, _) =
+        run(fleet.command(&["jobs", "submit", "shop", "--url", &format!("{}/gone", site.origin)]), 0).await;
+    run(fleet.command(&["wait", &failing]), 3).await;
+    let (listed, _) = run(fleet.command(&["jobs", "list"]), 0).await;
+    assert!(listed.contains(&format!("all of crawl {failing} fails: 1 of 1 URL (http)")), "{listed}");
+    let (incomplete, _) = run(fleet.command(&["jobs", "submit", "shop"]), 0).await;
+    run(fleet.command(&["wait", &incomplete]), 1).await;
+    let told = events(&fleet, &incomplete).await;
+    let unread = format!("source not read to its end: {}", sitemaps[1]);
+    let end = told.lines().find(|line| line.contains(&format!("\"{incomplete}.finished\""))).unwrap();
+    assert!(end.contains(&unread) && end.contains("404"), "{end}");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn tasks_that_are_submitted_again_are_nothing_new_and_a_task_that_fails_alone_is_told() {
+    let fleet = Fleet::new().await;
+    for (spider, program) in [("does", r#"echo {\"result\":0}"#), ("fails", "exit 1")] {
+        let file = format!("[handler]\nrun = ['/bin/sh', '-c', '{program}']\n");
+        fs::write(fleet.folder.path().join(format!("spiders/{spider}.toml")), file).unwrap();
+    }
+    fs::write(fleet.folder.path().join("tasks.jsonl"), "\"one\"\n\"two\"\n").unwrap();
+    run(fleet.command(&["events", "--name=all", "-q"]), 0).await;
+    let worker = fleet.worker(&[]);
+    let submit = async |words: &[&str]| run(fleet.command(&[&["task", "submit"], words].concat()), 0).await.0;
+    let first = submit(&["--spider=does", "tasks.jsonl"]).await;
+    run(fleet.command(&["wait", &first]), 0).await;
+    let again = submit(&["--spider=does", "tasks.jsonl"]).await;
+    let (_, said) = run(fleet.command(&["wait", &again]), 0).await;
+    assert!(said.contains(&format!("nothing new in crawl {again}")), "{said}");
+    let stats = status(&fleet, &again).await;
+    assert_eq!((&stats["empty"], &stats["reasons"]["dropped:seen"]), (&false.into(), &2.into()), "{stats}");
+    let told = events(&fleet, &again).await;
+    assert!(!told.contains("crawl.empty"), "{told}");
+    let failing = submit(&["--spider=fails", "--recipe=x", "--retries=0"]).await;
+    run(fleet.command(&["wait", &failing]), 3).await;
+    let (shown, _) = run(fleet.command(&["status"]), 0).await;
+    assert!(shown.contains(&format!("all of crawl {failing} fails: 1 of 1")), "{shown}");
+    ends_well(worker).await;
 }

@@ -209,6 +209,8 @@ async fn a_page_without_a_required_field_fails_or_is_logged_as_its_spider_config
         let crawl = Workspace::new().crawl(&site, &priced(required)).await;
         assert_eq!((site.asked()["/"] - before, crawl.items.len()), (asked, done), "{required}");
         assert_eq!(crawl.stats["reasons"][reason], 1, "{required}: {}", crawl.stats);
+        let told = String::from_utf8_lossy(&crawl.output.stderr).into_owned();
+        assert_eq!(told.contains("lack required fields: `price` on 1 page"), done == 1, "{required}: {told}");
     }
 }
 
@@ -350,4 +352,46 @@ async fn forms_of_one_page_yield_one_item_under_its_canonical_url() {
     assert!(without <= 1, "the other form of a product has its items: {}", crawl.stats);
     let first = products[format!("{}/p/0", site.origin).as_str()].as_str().unwrap();
     assert!(first.starts_with(&format!("{}/p/0?", site.origin)), "{first}");
+}
+
+/// Runs `trawl crawl` of a spider that starts from these sitemaps.
+async fn crawl_lists(sitemaps: &[String]) -> (Output, Vec<Value>) {
+    let workspace = Workspace::new();
+    fs::write(workspace.path().join("shop.toml"), format!("[start]\nsitemaps = {sitemaps:?}\n")).unwrap();
+    fs::write(workspace.path().join("trawl.toml"), "[retry]\nbackoff = '20ms'\n").unwrap();
+    let words = ["crawl", "--allow-private", "--rate=unlimited", "--spider=shop.toml", "--json"];
+    let output = workspace.run(&words).await;
+    let items = fs::read_to_string(workspace.path().join("items.jsonl")).unwrap_or_default();
+    (output, items.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+}
+
+#[tokio::test]
+async fn a_source_that_fails_for_now_is_asked_for_again_as_often_as_a_page() {
+    let site = Site::serve(|path, before| match (path, before) {
+        ("/feed.xml" | "/list", 0..2) | ("/broken.xml", _) => {
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+        ("/feed.xml" | "/list", _) => "<urlset></urlset>".into_response(),
+        ("/gone.xml", _) => StatusCode::NOT_FOUND.into_response(),
+        _ => page("<h1>x</h1>"),
+    })
+    .await;
+    let [feed, list, gone, broken] =
+        ["/feed.xml", "/list", "/gone.xml", "/broken.xml"].map(|path| format!("{}{path}", site.origin));
+    let (output, _) = crawl_lists(&[list]).await;
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let (output, _) = crawl_lists(&[feed, gone, broken]).await;
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let asked = site.asked();
+    let times = ["/feed.xml", "/list", "/gone.xml", "/broken.xml"].map(|path| asked[path]);
+    assert_eq!(times, [3, 3, 1, 4], "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_page_among_the_sitemaps_of_a_spider_is_an_error() {
+    let site = Site::serve(|_, _| page("<h1>x</h1>")).await;
+    let (output, items) = crawl_lists(&[format!("{}/shop", site.origin)]).await;
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("/shop: is a web page, not a list of pages: crawl it by its URL"), "{told}");
+    assert_eq!((output.status.code(), items.len()), (Some(1), 0), "{told}");
 }

@@ -114,8 +114,7 @@ fn amiss(all: &[CrawlStats], now: UnixMs) -> BTreeMap<&'static str, u64> {
     let mut amiss: BTreeMap<_, u64> = explain::KINDS.iter().map(|kind| (*kind, 0)).collect();
     let mut spiders = BTreeSet::new();
     for stats in all {
-        let took = Duration::try_from_secs_f64(stats.seconds).unwrap_or_default();
-        let is_old = || now.since(stats.started.plus(took)) > RECENT;
+        let is_old = || now.since(stats.period().to) > RECENT;
         if stats.status.is_over() && (!spiders.insert(&stats.spider) || is_old()) {
             continue;
         }

@@ -13,7 +13,7 @@ use trawl_common::json_object::MAX_RETRIES;
 use trawl_common::names::{CrawlId, CrawlRef, ProjectName, SpiderName};
 use trawl_common::ports::{NewWork, Opening, Terms};
 use trawl_common::priority::Priority;
-use trawl_common::spider::{SpiderText, crawl_for};
+use trawl_common::spider::{Judging, SpiderText, crawl_for};
 use trawl_common::task::NewTask;
 use trawl_common::task_report::{ListPlace, TaskPlace, TaskReader, TaskReport};
 use trawl_common::text::start_of;
@@ -423,7 +423,8 @@ pub(crate) async fn submit_tasks(
         None => Terms::new(&spider),
     };
     let text = version.map(|_| SpiderText::from(text));
-    let opening = Opening { crawl: crawl.clone(), terms, text, is_new, lease: LEASE, reads: None };
+    let judging = stats.is_none().then(|| Judging { is_dedup_chosen: true, ..spider.judging() });
+    let opening = Opening { crawl: crawl.clone(), terms, text, judging, is_new, lease: LEASE, reads: None };
     let added = admit(&api, opening, stats.as_ref(), &urls).await?;
     Ok(Json(Submitted { crawl: crawl.id, spider: crawl.spider, new: added.new, known: added.known, keys }))
 }

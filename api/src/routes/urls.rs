@@ -9,7 +9,7 @@ use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::frontier::route::{Hints, route};
 use trawl_common::health::Health;
 use trawl_common::names::CrawlId;
-use trawl_common::ports::{NewWork, Opening};
+use trawl_common::ports::{NewWork, Opening, SourcesRead};
 use trawl_common::request::NewRequest;
 use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
@@ -72,7 +72,8 @@ pub(crate) async fn add_urls(
         return Err(Problem::new(Kind::Conflict, detail));
     }
     let terms = api.backend.stats.terms(&crawl).await?;
-    let opening = Opening { crawl, terms, text: None, is_new: false, lease: LEASE, reads: None };
+    let opening =
+        Opening { crawl, terms, text: None, judging: None, is_new: false, lease: LEASE, reads: None };
     Ok(axum::Json(admit(&api, opening, Some(&stats), &urls).await?))
 }
 
@@ -86,12 +87,13 @@ pub(super) async fn admit(
 ) -> Result<Added, Problem> {
     let session = api.backend.engine.open(opening, Arc::new(Health::fail_fast())).await?;
     let new = session.admit(urls).await?.into_iter().filter(|is_new| *is_new).count();
+    let added = Added { new: new as u64, known: (urls.len() - new) as u64 };
     if stats.is_none_or(|stats| stats.discovered) {
-        session.close().await?;
+        session.close_read(Some(SourcesRead::of_submission(added.known))).await?;
     }
     // Otherwise others are reading its sources, or may resume them, and ending discovery is up to them. Dropping the
     // session ends discovery if nobody else has, but not at once.
-    Ok(Added { new: new as u64, known: (urls.len() - new) as u64 })
+    Ok(added)
 }
 
 fn new_work(settings: &Settings, new: NewRequest, now: UnixMs) -> Result<NewWork, Problem> {

@@ -49,6 +49,9 @@ pub(crate) struct Crawl {
     incomplete: bool,
     /// Whether it has finished and nothing came of it: no page was fetched, and no task done
     empty: bool,
+    /// Whether it has finished and found nothing new: all that its sources name was seen before, as its `dedup` says, which
+    /// someone has chosen. Such a crawl is not empty
+    nothing_new: bool,
     /// Whether it runs, has URLs left, and none has ended for `events.stalled_after`
     stalled: bool,
     /// Which URLs it takes for seen: those of all crawls of its spider (`spider`), its own (`crawl`), or also those that were fetched less
@@ -147,6 +150,7 @@ impl From<Known> for Crawl {
             notes: notes(&stats),
             incomplete: stats.incomplete,
             empty: stats.empty,
+            nothing_new: stats.nothing_new,
             stalled: stats.stalled,
             items: stats.items,
             item_kinds: stats.item_kinds,

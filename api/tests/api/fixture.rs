@@ -297,6 +297,7 @@ impl Fixture {
     async fn session_with(&self, id: &str, spider: &str, terms: Terms) -> (CrawlRef, Box<dyn Session>) {
         let crawl = CrawlRef { id: id.parse().unwrap(), spider: spider.parse().unwrap() };
         let opening = Opening {
+            judging: None,
             crawl: crawl.clone(),
             terms,
             text: None,

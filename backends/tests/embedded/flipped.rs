@@ -142,6 +142,7 @@ async fn crawl_on(path: &Path) -> Result<(), Error> {
         .engine()
         .open(
             trawl_common::ports::Opening {
+                judging: None,
                 crawl: crawl(),
                 terms: trawl_common::ports::Terms::default(),
                 text: None,

@@ -22,6 +22,7 @@ async fn discovery_of_a_session_that_is_gone_ends_although_the_file_refuses_that
     let Joined { frontier: _frontier, maintenance } =
         join_with(&engine, Arc::clone(&health), Duration::from_millis(12));
     let opening = Opening {
+        judging: None,
         crawl: crawl(),
         terms: Terms::default(),
         text: None,

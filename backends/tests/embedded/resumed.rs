@@ -128,7 +128,8 @@ async fn sources_that_a_process_was_reading_when_it_died_are_unread_until_anothe
     let path = directory.path().join("crawl.db");
     let read = async |engine: &Embedded| {
         let (crawl, terms) = (crawl(), Terms::default());
-        let opening = Opening { crawl, terms, text: None, is_new: false, lease: LONG, reads: Some(1) };
+        let opening =
+            Opening { judging: None, crawl, terms, text: None, is_new: false, lease: LONG, reads: Some(1) };
         engine.engine().open(opening, Arc::default()).await.unwrap()
     };
     let is_incomplete =

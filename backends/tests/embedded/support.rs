@@ -61,8 +61,15 @@ pub(super) fn page(number: usize) -> NewWork {
 }
 
 pub(super) async fn open_crawl(engine: &Embedded, crawl: CrawlRef) -> Box<dyn Session> {
-    let opening =
-        Opening { crawl, terms: Terms::default(), text: None, is_new: false, lease: LONG, reads: None };
+    let opening = Opening {
+        judging: None,
+        crawl,
+        terms: Terms::default(),
+        text: None,
+        is_new: false,
+        lease: LONG,
+        reads: None,
+    };
     engine.engine().open(opening, Arc::default()).await.unwrap()
 }
 

@@ -13,6 +13,7 @@ use crate::events::Event;
 use crate::frontier::Key;
 use crate::frontier::crawl::FAILED_BEFORE;
 use crate::frontier::dead_letter::DeadLetter;
+use crate::frontier::judging::Judging;
 use crate::frontier::message::{Malformed, Message};
 use crate::names::{CrawlRef, WorkerId};
 use crate::settings::Settings;
@@ -86,6 +87,8 @@ pub struct Opening {
     /// The text of the spider's file for all who work on this crawl; `None` if each worker uses the file that it has.
     /// It is determined by the first opening.
     pub text: Option<SpiderText>,
+    /// How the crawl's result is judged, as the last opening says that says it; `None` leaves it as it is.
+    pub judging: Option<Judging>,
     /// Identifies the sources that are to be read: the same number for the same sources. `None` for a session that
     /// reads none, and whose end says nothing about the crawl's sources.
     pub reads: Option<u64>,
@@ -103,6 +106,8 @@ pub struct SourcesRead {
     pub incomplete: bool,
     /// Whether no other session can read them, as they come from standard input.
     pub is_once: bool,
+    /// Whether no source was read: work was admitted that none names.
+    pub is_submission: bool,
     /// URLs that were not admitted because they had been seen.
     pub seen: u64,
     /// URLs that were not admitted because they had been seen, and failed for good in an earlier crawl.
@@ -116,6 +121,11 @@ pub struct SourcesRead {
 }
 
 impl SourcesRead {
+    /// Returns the result of admitting work that no source names, of which so much had been seen.
+    pub fn of_submission(seen: u64) -> Self {
+        Self { seen, is_submission: true, ..Self::default() }
+    }
+
     /// Returns the additions to the reasons in the stats, such as `dropped:seen` 12.
     pub fn reasons(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let Self { seen, failed_before, unchanged, fresh, outside, .. } = *self;

@@ -179,6 +179,8 @@ pub struct Places {
     pub queued: u64,
     /// Number of URLs that are parked until a later instant.
     pub parked: u64,
+    /// Number of these that have failed and are retried then.
+    pub retried: u64,
     /// The earliest of these instants.
     pub next: Option<UnixMs>,
     /// Number of URLs that each worker holds.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::frontier::lane::Lane;
 use crate::frontier::message::{Hop, Message};
-use crate::frontier::{Key, Recrawl, Task, Work};
+use crate::frontier::{Key, Period, Recrawl, Task, Work};
 use crate::names::CrawlRef;
 use crate::spider::{FileHash, Spider};
 use crate::time::UnixMs;
@@ -100,6 +100,10 @@ pub struct Terms {
     /// kept where the process that opens a crawl is the one that works on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<FileHash>,
+    /// When the crawl ran whose dead letters this one replays: a page that was visited then need not be fetched again.
+    /// Like `recrawl`, it is determined by the first opening.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replays: Option<Period>,
 }
 
 impl Terms {
@@ -110,6 +114,7 @@ impl Terms {
             max_pages: spider.max_pages,
             max_per_host: spider.follow.as_ref().and_then(|follow| follow.max_per_host),
             file: spider.file,
+            replays: None,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::duration::{self, minutes};
-use crate::frontier::crawl::Counts;
+use crate::frontier::crawl::CrawlStats;
 
 /// `[events]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,27 +33,44 @@ impl Events {
         !self.stalled_after.is_zero() && still >= self.stalled_after
     }
 
-    /// Whether too many of the fetched URLs have failed.
-    pub fn is_failing(&self, counts: &Counts) -> bool {
-        counts.is_mostly_failed(self.failing_above)
+    /// Whether too many of a crawl's fetched URLs have failed.
+    pub fn is_failing(&self, stats: &CrawlStats) -> bool {
+        stats.is_failing(self.failing_above)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frontier::crawl::{Counts, CrawlState};
+    use crate::names::CrawlRef;
+    use crate::time::UnixMs;
 
     #[test]
     fn a_crawl_is_failing_when_a_larger_share_has_failed_than_is_allowed_and_that_says_something() {
-        let is_failing = |failing_above, done, failed| {
+        let crawl = CrawlRef { id: "c1".parse().unwrap(), spider: "shop".parse().unwrap() };
+        let stats = |status, done, failed| {
             let counts = Counts { done, failed, ..Counts::default() };
-            Events { failing_above, ..Events::default() }.is_failing(&counts)
+            CrawlStats { counts, ..CrawlStats::empty(crawl.clone(), status, UnixMs(0)) }
         };
+        let fails = |failing_above, stats| Events { failing_above, ..Events::default() }.is_failing(&stats);
+        let is_failing = |above, done, failed| fails(above, stats(CrawlState::Running, done, failed));
         assert!(!is_failing(50, 10, 10), "just as large");
         assert!(is_failing(50, 9, 11));
         assert!(!is_failing(50, 0, 19), "too few");
         assert!(is_failing(0, 99, 1));
         assert!(!is_failing(100, 0, 1_000), "never");
+        let has_failed = |above, done, failed| fails(above, stats(CrawlState::Finished, done, failed));
+        assert!(has_failed(50, 0, 1) && has_failed(50, 0, 19) && has_failed(50, 1, 4));
+        assert!(!has_failed(50, 1, 3) && !has_failed(50, 2, 10), "the others of a small crawl are well");
+        assert!(!has_failed(100, 0, 1) && !has_failed(50, 0, 0));
+        for known in ["dropped:seen", "skipped:unchanged"] {
+            let beside = |failed| CrawlStats {
+                reasons: [(known.to_owned(), 9)].into(),
+                ..stats(CrawlState::Finished, 0, failed)
+            };
+            assert!(!fails(50, beside(1)) && fails(50, beside(5)), "{known}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Spider;
 use super::item::Item;
-use crate::frontier::crawl::{HAS, ITEMS, WITHOUT_ITEMS};
+use crate::frontier::crawl::{HAS, ITEMS, WITH, WITHOUT, WITHOUT_ITEMS};
 
 /// How many items a page or a task gave, for the stats of its crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub struct ItemCounts {
     pub by_kind: BTreeMap<String, u64>,
     /// Number of items with a value in each field of which the spider [expects](super::Expect) that.
     pub with_field: BTreeMap<String, u64>,
+    /// The required fields that were looked for, and whether an item has each.
+    pub required: BTreeMap<String, bool>,
     /// Whether it is a page that gave none although its spider extracts some.
     pub is_without: bool,
 }
@@ -47,12 +49,17 @@ impl ItemCounts {
         self.by_kind.values().sum()
     }
 
-    /// Returns what they add to the reasons in the stats: `items:offer` 3, `has:price` 2.
+    /// Returns what they add to the reasons in the stats: `items:offer` 3, `has:price` 2, `with:offer.price` 1.
     pub fn reasons(&self) -> impl Iterator<Item = (String, u64)> {
         let named = |prefix: &'static str, counts: &'_ BTreeMap<String, u64>| {
             counts.iter().map(|(name, number)| (format!("{prefix}{name}"), *number)).collect::<Vec<_>>()
         };
         let without = self.is_without.then(|| (WITHOUT_ITEMS.to_owned(), 1));
-        named(ITEMS, &self.by_kind).into_iter().chain(named(HAS, &self.with_field)).chain(without)
+        let required = self.required.iter().map(|(field, is_found)| {
+            let prefix = if *is_found { WITH } else { WITHOUT };
+            (format!("{prefix}{field}"), 1)
+        });
+        let counted = named(ITEMS, &self.by_kind).into_iter().chain(named(HAS, &self.with_field));
+        counted.chain(without).chain(required)
     }
 }

@@ -5,7 +5,6 @@ pub mod arguments;
 mod ban;
 mod carried;
 mod domains;
-mod expect;
 pub mod file;
 mod file_hash;
 pub mod folder;
@@ -36,9 +35,9 @@ mod version;
 
 use std::num::NonZeroU64;
 
+pub use crate::frontier::judging::{Expect, Judging};
 pub use ban::{Ban, Bans, Then};
 pub use carried::{Carried, ListPlace, MAX_CARRIED_BYTES};
-pub use expect::Expect;
 pub use file_hash::{FileHash, InvalidFileHash};
 pub use follow::Follow;
 pub use formats::{Csv, Formats, Xml};
@@ -89,8 +88,10 @@ pub struct Spider {
     pub follow: Option<Follow>,
     /// The number of pages done after which a crawl ends.
     pub max_pages: Option<NonZeroU64>,
-    /// The URLs that its crawls take for seen; `None` if the submitter decides.
+    /// The URLs that its crawls take for seen; `None` if nobody has chosen them.
     pub dedup: Option<DedupScope>,
+    /// The URLs that its crawls take for seen if nobody has chosen them.
+    pub usual_dedup: DedupScope,
     /// The least that its crawls are expected to yield.
     pub expect: Expect,
     /// Rules that route URLs to lanes, before those of the settings.
@@ -135,6 +136,7 @@ impl Spider {
             follow: None,
             max_pages: None,
             dedup: None,
+            usual_dedup: DedupScope::Spider,
             expect: Expect::default(),
             route: Vec::new(),
             politeness: PolitenessOverrides::default(),
@@ -157,10 +159,14 @@ impl Spider {
         Self { urls: settings.urls.clone(), ..Self::without_file(name, &settings.items) }
     }
 
-    /// Returns when its crawls fetch again pages that were crawled before. By default, they take for seen all URLs that the
-    /// spider has seen.
+    /// Returns when its crawls fetch again pages that were crawled before.
     pub fn recrawl(&self) -> Recrawl {
-        self.dedup.unwrap_or(DedupScope::Spider).recrawl()
+        self.dedup.unwrap_or(self.usual_dedup).recrawl()
+    }
+
+    /// Returns how the results of its crawls are judged.
+    pub fn judging(&self) -> Judging {
+        Judging { expect: self.expect.clone(), is_dedup_chosen: self.dedup.is_some() }
     }
 
     /// Returns the program that reads its pages, if there is one.

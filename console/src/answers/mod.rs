@@ -37,6 +37,7 @@ pub(crate) struct Crawl {
     pub(crate) status: CrawlState,
     pub(crate) incomplete: bool,
     pub(crate) empty: bool,
+    pub(crate) nothing_new: bool,
     pub(crate) stalled: bool,
     /// Whether nothing more will happen to it.
     pub(crate) over: bool,
@@ -75,7 +76,7 @@ pub(crate) struct Part {
 impl Crawl {
     /// Its status, or its main problem.
     pub(crate) fn status(&self) -> &'static str {
-        self.status.word(self.incomplete, self.empty, self.stalled)
+        self.status.word(self.incomplete, self.empty, self.nothing_new, self.stalled)
     }
 
     /// The CSS class of its status: a crawl that has ended is well only if nothing is amiss with it.
@@ -85,6 +86,7 @@ impl Crawl {
             "finished" if !self.notes.is_empty() => "warn",
             "stalled" => "bad",
             "incomplete" | "empty" => "warn",
+            "nothing new" => "ok",
             status => status,
         }
     }

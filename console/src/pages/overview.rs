@@ -7,6 +7,7 @@ use axum::extract::State;
 use serde::Deserialize;
 use trawl_common::frontier::crawl::{CrawlState, RECENT};
 use trawl_common::jobs::JobStatus;
+use trawl_common::text::count;
 use trawl_common::time::UnixMs;
 
 use super::trouble::{self, Trouble};
@@ -53,11 +54,21 @@ struct Overview {
 
 impl Overview {
     /// The sentence that nothing is amiss.
-    fn well(&self) -> &'static str {
+    fn well(&self) -> String {
+        let failed = match self.failed.0 {
+            0 => String::new(),
+            number => format!("; {} failed", count(number)),
+        };
         match (self.running.0, self.crawls.is_empty()) {
-            (0, true) => "Nothing is amiss: nothing was asked for yet",
-            (0, false) => "Nothing is amiss: no crawl runs, and those that ended within a day are complete",
-            _ => "Nothing is amiss: all crawls go on, and those that ended within a day are complete",
+            (0, true) => "Nothing is amiss: nothing was asked for yet".to_owned(),
+            (0, false) => {
+                format!(
+                    "Nothing is amiss: no crawl runs, and those that ended within a day have read all their sources{failed}"
+                )
+            }
+            _ => format!(
+                "Nothing is amiss: all crawls go on, and those that ended within a day have read all their sources{failed}"
+            ),
         }
     }
 

@@ -41,9 +41,13 @@ impl Trouble {
         // A crawl that has nothing left to do waits for a moment only.
         let waits = if crawl.pending.0 > 0 { crawl.waits } else { Vec::new() };
         let problem = crawl.job.as_ref().and_then(|job| job.problem.clone());
-        let mut words: Vec<Text> = problem.into_iter().chain(crawl.notes).chain(waits).collect();
+        // A job has among its problems what its crawl yields too little of.
+        let is_said =
+            |note: &Text| problem.as_ref().is_some_and(|said: &Text| said.as_str().contains(note.as_str()));
+        let notes: Vec<Text> = crawl.notes.into_iter().filter(|note| !is_said(note)).collect();
+        let mut words: Vec<Text> = problem.into_iter().chain(notes).chain(waits).collect();
         words.dedup();
-        let (status, style) = match crawl.status.word(crawl.incomplete, crawl.empty, crawl.stalled) {
+        let (status, style) = match crawl.status.word(crawl.incomplete, crawl.empty, false, crawl.stalled) {
             _ if is_failed => ("failed", "bad"),
             "running" => ("waits", "warn"),
             "finished" if crawl.failed.0 > crawl.done.0 => ("mostly failed", "bad"),

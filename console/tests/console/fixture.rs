@@ -164,6 +164,7 @@ impl Fixture {
     pub(crate) async fn crawl(&self, id: &str, pages: usize) -> CrawlRef {
         let crawl = CrawlRef { id: id.parse().unwrap(), spider: "shop".parse().unwrap() };
         let opening = Opening {
+            judging: None,
             crawl: crawl.clone(),
             terms: Terms::default(),
             text: None,

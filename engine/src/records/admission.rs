@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use trawl_common::frontier::judging::Judging;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{NewWork, Result, SourcesRead, Terms};
 use trawl_common::spider::SpiderText;
@@ -42,6 +43,10 @@ pub trait Admission: Send + Sync {
 
     /// Keeps the text of the spider's file for a crawl ([`spider_text`](trawl_common::ports::Stats::spider_text)). A text that was kept before stays.
     async fn keep_spider_text(&self, crawl: &CrawlRef, text: &SpiderText) -> Result<()>;
+
+    /// Keeps how the result of a crawl is judged ([`CrawlStats::judging`](trawl_common::frontier::crawl::CrawlStats)), in
+    /// place of what was kept before.
+    async fn keep_judging(&self, crawl: &CrawlRef, judging: &Judging) -> Result<()>;
 }
 
 /// The right to admit URLs to a crawl, until its lease lapses.

@@ -7,6 +7,9 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
+use tracing::debug;
+use trawl_common::frontier::outcome::Outcome;
+use trawl_common::frontier::retry::{self, Retry};
 use trawl_common::host_schedules::{Decision, HostPermit, HostRequest, HostSchedules};
 use trawl_common::politeness::gcra::Standing;
 use trawl_common::politeness::waiting::{FIRST_LOOK, NEAR, SOON};
@@ -45,6 +48,8 @@ pub(crate) struct Asking {
     /// much again.
     limit: Duration,
     readers: Arc<Semaphore>,
+    /// Which failures are tried again, and how often.
+    retry: Retry,
 }
 
 impl Asking {
@@ -54,8 +59,10 @@ impl Asking {
         politeness: Politeness,
         progress: Arc<Progress>,
         limit: Duration,
+        retry: Retry,
     ) -> Self {
-        Self { fetcher, schedules, politeness, progress, limit, readers: Arc::new(Semaphore::new(READERS)) }
+        let readers = Arc::new(Semaphore::new(READERS));
+        Self { fetcher, schedules, politeness, progress, limit, readers, retry }
     }
 
     /// Waits for a permit to read one source, which is returned when dropped.
@@ -68,13 +75,15 @@ impl Asking {
 
     /// Requests `url` and follows its redirects; each request waits for a slot of its host. A host that asks
     /// for a back-off is asked again after it; after a failure that is no host's fault, retries until the
-    /// request can be sent. Returns the response without its body, and the body; reading that fails once the
+    /// request can be sent. Other failures are retried as those of pages are, if it `retries`. Returns the response without its body, and the body; reading that fails once the
     /// servers have taken `producer.timeout`, or once the receiver of `wanted` is gone.
     pub(crate) async fn open<T: Send + 'static>(
         &self,
         url: &CanonicalUrl,
+        retries: bool,
         wanted: mpsc::Sender<T>,
     ) -> Result<(Response, Parts), ReadError> {
+        let mut attempts = 0;
         let mut trail = Trail::new(url.clone(), MAX_REDIRECTS);
         let mut time_left = TimeLeft::new(self.limit);
         let mut rest = self.limit;
@@ -111,7 +120,25 @@ impl Asking {
                 }
                 Err(failure) => {
                     permit.end(failure.status.is_some_and(|status| status < 500));
-                    return Err(ReadError::Fetch(failure));
+                    drop(reader);
+                    if !retries || time_left.is_over() {
+                        return Err(ReadError::Fetch(failure));
+                    }
+                    attempts += 1;
+                    let until = match retry::decide(&self.retry, failure, attempts, UnixMs::now(), 1.0) {
+                        Outcome::Retry(failure, until) => {
+                            debug!(%url, %failure, %until, "a source is asked for again");
+                            until
+                        }
+                        Outcome::Failed(failure, _) => return Err(ReadError::Fetch(failure)),
+                        _ => unreachable!("a failure is retried or final"),
+                    };
+                    let wait = until.wait_from(UnixMs::now());
+                    let _waiting = self.progress.waits_for(&policy.key, wait);
+                    tokio::select! {
+                        () = sleep(wait) => {}
+                        () = wanted.closed() => return Err(ReadError::Stopped),
+                    }
                 }
             }
         }

@@ -97,7 +97,9 @@ impl Discovery {
                     return (queued, Yield::nothing(ReadError::Page));
                 }
             }
-            let read = read::read(&queued.source, pages.as_deref(), &asking, &sorter, &findings).await;
+            let retries = !(pages.is_some() && may_be_page(&queued));
+            let read =
+                read::read(&queued.source, pages.as_deref(), retries, &asking, &sorter, &findings).await;
             (queued, read)
         }
     }
@@ -132,7 +134,7 @@ impl Discovery {
 
     /// Records how the reading of `source` ended.
     async fn conclude(&mut self, queued: &QueuedSource, read: Yield, findings: &mpsc::Sender<Vec<Finding>>) {
-        let QueuedSource { source, depth, .. } = queued;
+        let QueuedSource { source, .. } = queued;
         if read.invalid > MAX_INVALID {
             let invalid = read.invalid;
             let many = format!("{invalid} entries are no URLs, of which {MAX_INVALID} became dead letters");
@@ -153,13 +155,11 @@ impl Discovery {
             // A URL named by a person that may be a page is not lost when it fails: the worker tries again, and reports
             // the failure as a dead letter.
             (Err(ReadError::Fetch(failure)), Source::Web(url))
-                if self.pages.is_some()
-                    && *depth == 0
-                    && failure.class != Class::Forbidden
-                    && !is_named_like_a_list(url) =>
+                if self.pages.is_some() && may_be_page(queued) && failure.class != Class::Forbidden =>
             {
                 self.take(vec![url.clone().into()], findings).await;
             }
+            (Err(error), _) if error.is_page() => self.problem(source, &ReadError::Page),
             (Err(error), _) => self.problem(source, &error),
         }
     }
@@ -190,6 +190,11 @@ impl Discovery {
         let name = || printable(&source.to_string(), 500);
         self.problems.push(|| format!("{}: {}", name(), printable(&problem.to_string(), 1500)));
     }
+}
+
+/// Whether a person named the source, and it may be a page.
+fn may_be_page(QueuedSource { source, depth, .. }: &QueuedSource) -> bool {
+    matches!(source, Source::Web(url) if *depth == 0 && !is_named_like_a_list(url))
 }
 
 /// Returns the source that `location` in `from` refers to.

@@ -47,6 +47,11 @@ impl TimeLeft {
         Self { limit, left: limit }
     }
 
+    /// Whether none is left.
+    pub(crate) fn is_over(&self) -> bool {
+        self.left.is_zero()
+    }
+
     pub(crate) async fn wait<T>(
         &mut self,
         call: impl Future<Output = Result<T, Failure>>,

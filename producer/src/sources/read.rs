@@ -57,10 +57,11 @@ impl Yield {
 }
 
 /// Reads `source` to its end, or until the receiver of `findings` is gone. Of a page only the start is read; `pages`
-/// says how it is handled.
+/// says how it is handled. If it `retries`, a failed request is repeated like that for a page.
 pub(crate) async fn read(
     source: &Source,
     pages: Option<&PageSources>,
+    retries: bool,
     asking: &Asking,
     sorter: &Sorter,
     findings: &mpsc::Sender<Vec<Finding>>,
@@ -81,7 +82,7 @@ pub(crate) async fn read(
             tokio::select! {
                 biased;
                 () = findings.closed() => Err(ReadError::Stopped),
-                opened = asking.open(url, findings.clone()) => match opened {
+                opened = asking.open(url, retries, findings.clone()) => match opened {
                     Ok((head, body)) => {
                         origin = Origin::from_response(url, &head);
                         list(url, head, body, pages).await.map(|body| Box::new(body) as _)
@@ -136,10 +137,11 @@ async fn list(
     body: Parts,
     pages: Option<&PageSources>,
 ) -> Result<impl Read + Send + use<>, ReadError> {
-    let Some(pages) = pages else { return Ok(download::reader(body)) };
     let (start, body) = download::peek(body, page::START).await;
     if page::is_page(head.content_type(), &start) {
-        pages.keep(url, head, body).await;
+        if let Some(pages) = pages {
+            pages.keep(url, head, body).await;
+        }
         return Err(ReadError::Page);
     }
     Ok(download::reader(body))

@@ -903,6 +903,11 @@ export interface components {
             /** @description The problems of the crawl, one sentence each, such as that it is incomplete, or why it is empty */
             notes?: string[];
             /**
+             * @description Whether it has finished and found nothing new: all that its sources name was seen before, as its `dedup` says, which
+             *     someone has chosen. Such a crawl is not empty
+             */
+            nothing_new: boolean;
+            /**
              * @description Whether nothing more will come of it: every URL has its final state, nobody reads its sources, and the work that it
              *     handed to other spiders is done
              */

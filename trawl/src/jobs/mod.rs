@@ -4,9 +4,11 @@ mod submit;
 mod table;
 
 use clap::Subcommand;
+use serde::Serialize;
 use trawl_cli::{Fail, Global, Outcome, print_json};
 use trawl_common::exit::Exit;
-use trawl_common::jobs::{Job, JobStatus};
+use trawl_common::explain;
+use trawl_common::jobs::{Job, JobStatus, Problem};
 use trawl_common::names::{CrawlId, SpiderName};
 use trawl_common::ports::{JobFilter, JobPage};
 
@@ -59,12 +61,16 @@ impl Args {
             Command::List { status, spider, limit, json } => {
                 let backend = Backend::look(&global, &self.place).await?;
                 let filter = JobFilter { status, spider, project: None };
-                show_all(&list(&backend, &filter, limit).await?, &backend, json);
+                let mut rows = Vec::new();
+                for job in list(&backend, &filter, limit).await? {
+                    rows.push(Row::new(&backend, job).await?);
+                }
+                show_all(&rows, &backend, json);
                 Ok(Exit::Ok)
             }
             Command::Show { job, json } => {
                 let backend = Backend::look(&global, &self.place).await?;
-                show_one(&find(&backend, &job).await?, json);
+                show_one(&Row::new(&backend, find(&backend, &job).await?).await?, json);
                 Ok(Exit::Ok)
             }
             Command::Cancel { job, json } => {
@@ -76,7 +82,7 @@ impl Args {
                 };
                 backend.say(format_args!("job {job} {done}"));
                 if json {
-                    show_one(&find(&backend, &job).await?, json);
+                    show_one(&Row::new(&backend, find(&backend, &job).await?).await?, json);
                 }
                 Ok(Exit::Ok)
             }
@@ -104,7 +110,35 @@ async fn find(backend: &Backend, id: &CrawlId) -> Result<Job, Fail> {
     backend.jobs.job(id).await?.ok_or_else(missing)
 }
 
-fn show_all(jobs: &[Job], backend: &Backend, json: bool) {
+/// A job that is shown.
+#[derive(Serialize)]
+pub(crate) struct Row {
+    #[serde(flatten)]
+    job: Job,
+    /// The problems of its crawl, one sentence each.
+    notes: Vec<String>,
+}
+
+impl Row {
+    pub(crate) async fn new(backend: &Backend, job: Job) -> Result<Self, Fail> {
+        let stats = match job.run() {
+            Some(_) => backend.stats.crawl_stats(&job.new.id).await?,
+            None => None,
+        };
+        let mut notes = stats.map(|stats| explain::notes(&stats)).unwrap_or_default();
+        let problem = job.problem().map_or("", Problem::as_str);
+        notes.retain(|note| !problem.contains(note.as_str()));
+        Ok(Self { job, notes })
+    }
+
+    /// Returns its problem and what is amiss with its crawl.
+    pub(crate) fn problems(&self) -> String {
+        let problem = self.job.problem().map(Problem::to_string);
+        problem.into_iter().chain(self.notes.iter().cloned()).collect::<Vec<_>>().join("; ")
+    }
+}
+
+fn show_all(jobs: &[Row], backend: &Backend, json: bool) {
     match json {
         true => jobs.iter().for_each(print_json),
         false if jobs.is_empty() => backend.say("no such job: `trawl jobs submit SPIDER` submits one"),
@@ -112,6 +146,6 @@ fn show_all(jobs: &[Job], backend: &Backend, json: bool) {
     }
 }
 
-fn show_one(job: &Job, json: bool) {
+fn show_one(job: &Row, json: bool) {
     if json { print_json(job) } else { table::print_in_full(job) }
 }

@@ -3,19 +3,21 @@
 use anstream::println;
 use anstyle::Style;
 use trawl_cli::count;
-use trawl_common::jobs::{Job, Problem};
 use trawl_common::text::printable;
 use trawl_common::web::url::MAX_URL_BYTES;
+
+use super::Row;
 
 const DIM: Style = Style::new().dimmed();
 
 /// Prints one row per job.
-pub(super) fn print(jobs: &[Job]) {
+pub(super) fn print(rows: &[Row]) {
     println!(
         "{DIM}{:<12} {:<24} {:<10} {:>8}  {:<24}  {}{DIM:#}",
         "spider", "job", "status", "priority", "asked", "problem"
     );
-    for job in jobs {
+    for row in rows {
+        let job = &row.job;
         println!(
             "{:<12} {:<24} {:<10} {:>8}  {:<24}  {}",
             job.new.spider.as_str(),
@@ -23,13 +25,13 @@ pub(super) fn print(jobs: &[Job]) {
             job.status().as_str(),
             job.new.priority.to_string(),
             job.asked.to_string(),
-            printable(job.problem().map_or("", Problem::as_str), 80),
+            printable(&row.problems(), 160),
         );
     }
 }
 
 /// Prints all details of a job, one line for each field that it has.
-pub(super) fn print_in_full(job: &Job) {
+pub(super) fn print_in_full(Row { job, notes }: &Row) {
     let row = |name: &str, value: &str| println!("{DIM}{name:<10}{DIM:#} {value}");
     let new = &job.new;
     row("job", new.id.as_str());
@@ -60,4 +62,5 @@ pub(super) fn print_in_full(job: &Job) {
     if let Some(problem) = job.problem() {
         row("problem", problem.as_str());
     }
+    notes.iter().for_each(|note| row("note", note));
 }

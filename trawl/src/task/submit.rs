@@ -16,9 +16,9 @@ use trawl_common::frontier::Task;
 use trawl_common::health::Health;
 use trawl_common::list::{self, Line};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
-use trawl_common::ports::{NewWork, Opening, Session, Terms};
+use trawl_common::ports::{NewWork, Opening, Session, SourcesRead, Terms};
 use trawl_common::priority::Priority;
-use trawl_common::spider::{SpiderText, crawl_for};
+use trawl_common::spider::{Judging, SpiderText, crawl_for};
 use trawl_common::task::{NewTask, Recipe, Unique};
 use trawl_common::time::UnixMs;
 use trawl_producer::sitemap::Plain;
@@ -89,7 +89,10 @@ impl Args {
         let named = self.named_crawl(backend).await?;
         let (crawl, is_new) = crawl_for(&spider, named, UnixMs::now()).map_err(Fail::usage)?;
         let (terms, text) = (Terms::new(&spider), text.map(SpiderText::from));
-        let opening = Opening { crawl: crawl.clone(), terms, text, is_new, lease: LEASE, reads: None };
+        // Whoever submits a task again is told that it is known.
+        let judging = Some(Judging { is_dedup_chosen: true, ..spider.judging() });
+        let opening =
+            Opening { crawl: crawl.clone(), terms, text, judging, is_new, lease: LEASE, reads: None };
         let lines = self.lines(&spider.name)?;
         let engine = backend.engine().await?;
         let session = engine.open(opening, Arc::new(Health::fail_fast())).await?;
@@ -102,7 +105,7 @@ impl Args {
                 return Err(error);
             }
         };
-        session.close().await?;
+        session.close_read(Some(SourcesRead::of_submission(answer.known))).await?;
         let (new, known, invalid) = (counted(answer.new, "new task"), count(answer.known), answer.invalid);
         let left_out =
             if invalid > 0 { format!(", {invalid} invalid, which are left out") } else { String::new() };

@@ -4,6 +4,7 @@
 
 mod crash;
 mod fleet;
+mod replayed;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -6,6 +6,7 @@ pub(crate) mod sources;
 
 use rusqlite::Connection;
 use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::judging::Judging;
 use trawl_common::frontier::{Taken, UrlState};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{NewWork, SourcesRead, Terms};
@@ -22,13 +23,13 @@ use crate::embedded::store::Memory;
 use crate::embedded::store::error::Result;
 
 /// Opens or continues a crawl, with `token` as a lease for it. The text of the spider's file is determined by the first
-/// opening. Returns the terms of the crawl.
+/// opening, how the result is judged by the last one that says it. Returns the terms of the crawl.
 pub(crate) fn open(
     db: &Connection,
     memory: &mut Memory,
     crawl: &CrawlRef,
     terms: &Terms,
-    text: Option<&SpiderText>,
+    (text, judging): (Option<&SpiderText>, Option<&Judging>),
     (token, reads): (Token, Option<u64>),
 ) -> Result<Terms> {
     let row = crawls::ensure(db, crawl, terms)?;
@@ -39,6 +40,9 @@ pub(crate) fn open(
     crawls::begin_discovery(db, row.key)?;
     if let Some(text) = text {
         crawls::keep_spider_text(db, row.key, text)?;
+    }
+    if let Some(judging) = judging {
+        crawls::keep_judging(db, row.key, judging)?;
     }
     memory.leases.take(crawl, reads, token)?;
     if let Some(reads) = reads {
@@ -151,7 +155,7 @@ mod tests {
     fn fed_by(tokens: &[Token]) -> Result<(schema::State, Memory)> {
         let (state, mut memory) = (schema::in_memory()?, Memory::default());
         for token in tokens {
-            open(&state.db, &mut memory, &crawl(), &Terms::default(), None, (*token, None))?;
+            open(&state.db, &mut memory, &crawl(), &Terms::default(), (None, None), (*token, None))?;
         }
         Ok((state, memory))
     }

@@ -29,12 +29,14 @@ pub(crate) struct EmbeddedSession {
 impl EmbeddedSession {
     /// Takes the lease. The file never forgets a crawl, so it does not matter whether this one is new.
     pub(crate) async fn open(store: Arc<Store>, opening: Opening, health: Arc<Health>) -> Result<Self> {
-        let Opening { crawl, terms, text, reads, lease: ttl, .. } = opening;
+        let Opening { crawl, terms, text, judging, reads, lease: ttl, .. } = opening;
         let token: Token = rand::random();
         let open = || {
-            let (crawl, text) = (crawl.clone(), text.clone());
+            let (crawl, text, judging) = (crawl.clone(), text.clone(), judging.clone());
             let lease = (token, reads);
-            store.call(move |db, memory| admission::open(db, memory, &crawl, &terms, text.as_ref(), lease))
+            store.call(move |db, memory| {
+                admission::open(db, memory, &crawl, &terms, (text.as_ref(), judging.as_ref()), lease)
+            })
         };
         let terms = health.retry("opening the crawl", open).await?;
         Ok(Self { store, health, crawl, terms, token, ttl })

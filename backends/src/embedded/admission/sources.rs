@@ -56,7 +56,7 @@ pub(crate) fn take_over(db: &Connection) -> Result<()> {
 pub(crate) fn note_read(db: &Connection, crawl: i64, sources: Option<u64>, read: &SourcesRead) -> Result<()> {
     if read.incomplete {
         leave_unread(db, crawl, sources)?;
-    } else {
+    } else if !read.is_submission {
         db.prepare_cached("DELETE FROM crawl_reasons WHERE crawl = ?1 AND reason = ?2")?
             .execute(params![crawl, UNNAMED])?;
         db.prepare_cached("INSERT OR REPLACE INTO crawl_reasons (crawl, reason, count) VALUES (?1, ?2, 0)")?

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row};
-use trawl_common::frontier::Recrawl;
 use trawl_common::frontier::crawl::{Counts, CrawlStats, HostStats};
+use trawl_common::frontier::judging::Judging;
+use trawl_common::frontier::{Period, Recrawl};
 use trawl_common::names::CrawlId;
 use trawl_common::ports::Backlog;
 use trawl_common::time::UnixMs;
@@ -57,12 +58,15 @@ fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<CrawlStats> {
     let (unread, reasons): (BTreeMap<_, _>, _) =
         reasons(db, row.get("key")?)?.into_iter().partition(|(reason, _)| reason.starts_with(UNREAD));
     let recrawl: Recrawl = fields.text("recrawl")?;
+    let replays: Option<Period> = fields.optional_text("replays")?;
+    let judging: Judging = fields.optional_text("judging")?.unwrap_or_default();
     let stats = CrawlStats {
         crawl: fields.text("id")?,
         spider: fields.text("spider")?,
         status: fields.text("status")?,
         incomplete: !unread.is_empty(),
         empty: false,
+        nothing_new: false,
         stalled: false,
         held: held(db, row.get("key")?)?,
         dedup: recrawl.into(),
@@ -72,7 +76,10 @@ fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<CrawlStats> {
         items: 0,
         item_kinds: BTreeMap::new(),
         reasons,
+        required: BTreeMap::new(),
         left_out: fields.number("left_out")?,
+        unread: Vec::new(),
+        judging: if replays.is_some() { judging.of_replay() } else { judging },
         seconds: until.since(started).saturating_sub(away).as_secs_f64(),
         discovered: row.get("discovered")?,
         started,

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use trawl_common::frontier::crawl::{Counts, CrawlState};
+use trawl_common::frontier::judging::Judging;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Terms};
@@ -57,14 +58,15 @@ impl Crawl {
 fn begin(db: &Connection, crawl: &CrawlRef, terms: &Terms) -> Result<Crawl> {
     let (status, started) = (CrawlState::Running, UnixMs::now());
     db.prepare_cached(
-        "INSERT INTO crawls (id, spider, status, started, recrawl, touched) VALUES (?1, ?2, ?3, ?4, ?5, ?4)",
+        "INSERT INTO crawls (id, spider, status, started, recrawl, replays, touched) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?4)",
     )?
     .execute(params![
         crawl.id.as_str(),
         crawl.spider.as_str(),
         status.as_str(),
         sql_ms(started),
-        terms.recrawl.to_string()
+        terms.recrawl.to_string(),
+        terms.replays.map(|period| period.to_string())
     ])?;
     let key = db.last_insert_rowid();
     Ok(Crawl { key, crawl: crawl.clone(), started, status, terms: *terms, done: 0, idle: Duration::ZERO })
@@ -84,12 +86,14 @@ pub(crate) fn ensure(db: &Connection, crawl: &CrawlRef, terms: &Terms) -> Result
             limit(terms.max_per_host),
             terms.file.map(|file| file.to_string())
         ])?;
-    let terms = Terms { recrawl: known.terms.recrawl, ..*terms };
+    let Terms { recrawl, replays, .. } = known.terms;
+    let terms = Terms { recrawl, replays, ..*terms };
     Ok(Crawl { terms, ..known })
 }
 
 /// The columns that [`row`] reads.
-const ROW: &str = "key, id, spider, started, status, idle, recrawl, max_pages, max_per_host, file, done";
+const ROW: &str =
+    "key, id, spider, started, status, idle, recrawl, max_pages, max_per_host, file, replays, done";
 
 /// Returns the crawl's row, if there is one.
 pub(crate) fn find(db: &Connection, CrawlRef { id, spider }: &CrawlRef) -> Result<Option<Crawl>> {
@@ -110,6 +114,7 @@ fn row(row: &Row<'_>) -> Result<Crawl> {
         max_pages: fields.limit("max_pages")?,
         max_per_host: fields.limit("max_per_host")?,
         file: fields.optional_text("file")?,
+        replays: fields.optional_text("replays")?,
     };
     Ok(Crawl {
         key: row.get("key")?,
@@ -253,6 +258,13 @@ pub(crate) fn finish_if_complete(db: &Connection, key: i64) -> Result<bool> {
 pub(crate) fn keep_spider_text(db: &Connection, key: i64, text: &SpiderText) -> Result<()> {
     db.prepare_cached("INSERT OR IGNORE INTO spider_texts (crawl, text) VALUES (?1, ?2)")?
         .execute(params![key, text.as_str()])?;
+    Ok(())
+}
+
+/// Stores how the result of the crawl is judged.
+pub(crate) fn keep_judging(db: &Connection, key: i64, judging: &Judging) -> Result<()> {
+    db.prepare_cached("UPDATE crawls SET judging = ?2 WHERE key = ?1")?
+        .execute(params![key, judging.to_string()])?;
     Ok(())
 }
 

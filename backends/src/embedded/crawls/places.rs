@@ -13,7 +13,7 @@ const LOOKED_AT: usize = 1000;
 
 /// Returns the places of the URLs of the crawl in row `crawl`.
 pub(crate) fn read(db: &Connection, holdings: &Holdings, crawl: i64, now: UnixMs) -> Result<Places> {
-    let mut select = db.prepare_cached("SELECT id, due FROM records WHERE crawl = ?1 LIMIT ?2")?;
+    let mut select = db.prepare_cached("SELECT id, due, attempts FROM records WHERE crawl = ?1 LIMIT ?2")?;
     let mut rows = select.query([crawl, LOOKED_AT as i64])?;
     let (mut places, mut looked) = (Places::default(), 0);
     while let Some(row) = rows.next()? {
@@ -24,6 +24,7 @@ pub(crate) fn read(db: &Connection, holdings: &Holdings, crawl: i64, now: UnixMs
             (Some(State::Held { by, .. }), _) => *places.held.entry(by).or_default() += 1,
             (_, Some(due)) => {
                 places.parked += 1;
+                places.retried += u64::from(row.get::<_, i64>(2)? > 0);
                 places.next = Some(places.next.map_or(due, |next| next.min(due)));
             }
             (_, None) => places.queued += 1,

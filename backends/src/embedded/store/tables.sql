@@ -22,6 +22,9 @@ CREATE TABLE crawls (
     max_pages    INTEGER,
     max_per_host INTEGER,
     file         TEXT,
+    replays      TEXT,
+    -- How its result is judged.
+    judging      TEXT,
     -- The counters.
     admitted     INTEGER NOT NULL DEFAULT 0,
     done         INTEGER NOT NULL DEFAULT 0,

@@ -1,5 +1,5 @@
--- ARGV: by name, as JSON: spider, status, discovery, is_under_way (whether what was admitted to it may be), recrawl, terms,
--- ordered (the instant of the last order, in ms), done (how many pages it has done in a server that was emptied), and
+-- ARGV: by name, as JSON: spider, status, discovery, is_under_way (whether what was admitted to it may be), recrawl,
+-- replays ("-" for none), terms, ordered (the instant of the last order, in ms), done (how many pages it has done in a server that was emptied), and
 -- sources (what came of them: "read", "unread", or "-" if that is not known). Makes a crawl that is not known. Returns
 -- whether it was not.
 local ask = cjson.decode(ARGV[1])
@@ -10,6 +10,9 @@ local now, run = int(now_ms()), run_id()
 redis.call('HSET', CRAWL, 'spider', ask.spider, 'status', ask.status, 'started', now, 'discovery', ask.discovery, 'recrawl', ask.recrawl,
   'run', run, 'orders_run', run, 'ordered', ask.ordered)
 write_terms(CRAWL, ask.terms)
+if ask.replays ~= '-' then
+  redis.call('HSET', CRAWL, 'replays', ask.replays)
+end
 if ask.done ~= '0' then
   redis.call('HSET', CRAWL, 'done_before', ask.done)
 end

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use redis::{FromRedisValue, ScriptInvocation, Value};
 use serde_json::json;
 use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::judging::Judging;
 use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::ports::{Error, ErrorKind, NewWork, Result, SourcesRead, Terms};
 use trawl_common::spider::SpiderText;
@@ -15,6 +16,7 @@ use trawl_engine::{Admission, Lease, Past};
 
 use crate::control_log::Record;
 use crate::redis::RedisRecords;
+use crate::redis::crawls::news::JUDGING;
 use crate::redis::keys::CrawlKeys;
 use crate::redis::recovery::restore::forgotten;
 use crate::redis::script_calls::{batches, corrupt, limits, optional, over};
@@ -72,7 +74,7 @@ impl Admission for RedisRecords {
         let mut call = self.scripts.close.on(&CrawlKeys::new(&lease.crawl));
         call.arg(lease.token);
         call.arg(match read {
-            None => "-",
+            None | Some(SourcesRead { is_submission: true, .. }) => "-",
             Some(SourcesRead { incomplete: true, .. }) => "unread",
             Some(SourcesRead { is_once: true, .. }) => "once",
             Some(_) => "read",
@@ -96,6 +98,10 @@ impl Admission for RedisRecords {
     async fn keep_spider_text(&self, crawl: &CrawlRef, text: &SpiderText) -> Result<()> {
         let keep = redis::cmd("SET").arg(CrawlKeys::new(crawl).text).arg(text.as_str()).arg("NX").to_owned();
         self.redis.query::<Option<String>>(&keep).await.map(drop)
+    }
+
+    async fn keep_judging(&self, crawl: &CrawlRef, judging: &Judging) -> Result<()> {
+        self.keep_noted(crawl, JUDGING, judging).await
     }
 }
 
@@ -126,7 +132,12 @@ impl RedisRecords {
             "ok" => {
                 let recrawl = text(1).parse().map_err(|_| corrupt("open"))?;
                 let is_news = text(2) != "0";
-                Ok(Some((Lease { crawl: crawl.clone(), token, terms: Terms { recrawl, ..terms } }, is_news)))
+                let replays = match text(3).as_str() {
+                    "-" => None,
+                    period => Some(period.parse().map_err(|_| corrupt("open"))?),
+                };
+                let terms = Terms { recrawl, replays, ..terms };
+                Ok(Some((Lease { crawl: crawl.clone(), token, terms }, is_news)))
             }
             "unknown" => Ok(None),
             "over" => Err(over(crawl, &text(1))),

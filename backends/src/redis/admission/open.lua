@@ -1,7 +1,7 @@
 -- ARGV: by name, as JSON: token, holder (and after a blank the sources that it reads), ttl, id, terms. Returns "ok" with
--- whether it fetches again what was crawled before, and whether this is to be logged (1 or 0); "unknown", "over", or
--- "busy" with who reads sources for another crawl of the spider, for which one, and for how long. The holder itself may
--- open again: its first call's answer may have been lost.
+-- whether it fetches again what was crawled before, whether this is to be logged (1 or 0), and the period of the crawl
+-- that it replays ("-" for none); "unknown", "over", or "busy" with who reads sources for another crawl of the spider,
+-- for which one, and for how long. The holder itself may open again: its first call's answer may have been lost.
 local ask = cjson.decode(ARGV[1])
 local now = now_ms()
 local own
@@ -37,4 +37,5 @@ if own then
   redis.call('HDEL', LEASES, own)
 end
 grant(LEASES, ask.token, ask.id .. ' ' .. ask.holder, now, ask.ttl)
-return {'ok', redis.call('HGET', CRAWL, 'recrawl') or 'never', is_settled and '0' or '1'}
+local first = redis.call('HMGET', CRAWL, 'recrawl', 'replays')
+return {'ok', first[1] or 'never', is_settled and '0' or '1', first[2] or '-'}

@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use trawl_common::frontier::Recrawl;
 use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats, HostStats};
+use trawl_common::frontier::judging::Judging;
 use trawl_common::frontier::outcome::Terminal;
+use trawl_common::frontier::{Period, Recrawl};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Result, Terms};
 use trawl_common::time::UnixMs;
 
 use crate::redis::RedisRecords;
+use crate::redis::crawls::news::JUDGING;
 use crate::redis::fields::Fields;
 use crate::redis::keys::{self, CrawlKeys};
 
@@ -54,9 +56,16 @@ impl RedisRecords {
         let keys = CrawlKeys::new(crawl);
         // Not a transaction, because a full server refuses even those that only read.
         let call = self.scripts.stats.on(&keys);
-        let (fields, pending, stalled_at, held): (HashMap<String, String>, u64, String, String) =
-            self.redis.run(&call).await?;
+        let (fields, pending, stalled_at, held, judging): (
+            HashMap<String, String>,
+            u64,
+            String,
+            String,
+            String,
+        ) = self.redis.run(&call).await?;
         let fields = Fields::new(keys.crawl, fields);
+        // The counters of a crawl that this server had forgotten do not tell what came of it before.
+        let is_restored = fields.count("restored")? > 0;
         let Some(status) = fields.read("status")? else { return Ok(None) };
         let mut counts = Counts { admitted: fields.count("admitted")?, ..Counts::default() };
         for terminal in Terminal::ALL {
@@ -72,6 +81,14 @@ impl RedisRecords {
             incomplete |= fields.count(name)? > 0;
         }
         let recrawl: Recrawl = fields.read("recrawl")?.unwrap_or_default();
+        let judging = Some(judging).filter(|text| !text.is_empty()).map(|text| (JUDGING.to_owned(), text));
+        let noted = Fields::new(keys.told, judging.into_iter().collect());
+        let judging: Judging = noted.read(JUDGING)?.unwrap_or_default();
+        let judging = match (is_restored, fields.read::<Period>("replays")?) {
+            (true, _) => Judging::default(),
+            (_, Some(_)) => judging.of_replay(),
+            (_, None) => judging,
+        };
         let started = fields.read("started")?.map_or_else(UnixMs::now, UnixMs);
         let ended = fields.read("ended")?.map_or_else(UnixMs::now, UnixMs);
         let stats = CrawlStats {
@@ -80,6 +97,7 @@ impl RedisRecords {
             status,
             incomplete,
             empty: false,
+            nothing_new: false,
             stalled: status == CrawlState::Running && pending > 0 && stalled_at == counts.ended().to_string(),
             held: Some(held).filter(|why| status == CrawlState::Paused && !why.is_empty()),
             dedup: recrawl.into(),
@@ -89,19 +107,20 @@ impl RedisRecords {
             items: 0,
             item_kinds: BTreeMap::new(),
             reasons,
+            required: BTreeMap::new(),
             left_out: fields.count("left_out")?,
+            unread: Vec::new(),
+            judging,
             seconds: ended.wait_from(started).as_secs_f64(),
             discovered: fields.read::<String>("discovery")?.is_some_and(|discovery| discovery == "ended"),
             started,
         };
         let stats = stats.concluded();
-        // The counters of a crawl that this server had forgotten do not tell what came of it before.
-        let is_restored = fields.count("restored")? > 0;
         Ok(Some(CrawlStats { empty: stats.empty && !is_restored, ..stats }))
     }
 
     pub(crate) async fn read_terms(&self, crawl: &CrawlRef) -> Result<Terms> {
-        const TERMS: [&str; 4] = ["recrawl", "max_pages", "max_per_host", "file"];
+        const TERMS: [&str; 5] = ["recrawl", "max_pages", "max_per_host", "file", "replays"];
         let key = CrawlKeys::new(crawl).crawl;
         let stored: Vec<Option<String>> = self.redis.query(redis::cmd("HMGET").arg(&key).arg(&TERMS)).await?;
         let stored = TERMS.into_iter().zip(stored);
@@ -112,6 +131,7 @@ impl RedisRecords {
             max_pages: fields.read("max_pages")?,
             max_per_host: fields.read("max_per_host")?,
             file: fields.read("file")?,
+            replays: fields.read("replays")?,
         })
     }
 

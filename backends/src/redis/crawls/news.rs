@@ -5,22 +5,29 @@ use std::fmt;
 use std::str::FromStr;
 
 use trawl_common::events::{CrawlEvent, EventKind};
+use trawl_common::explain;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Result;
+use trawl_common::settings::Log;
 use trawl_common::time::UnixMs;
 
 use crate::redis::RedisRecords;
 use crate::redis::fields::Fields;
 use crate::redis::keys::CrawlKeys;
+use crate::redis::workers::logs::RedisLogs;
 
 /// The field with the progress of the crawl, and the time since when it has been unchanged.
 const PROGRESS: &str = "progress";
+/// The field that says how the result of the crawl is judged.
+pub(crate) const JUDGING: &str = "judging";
 /// The field that says that the log has the crawl's end.
 pub(crate) const LOGGED: &str = "logged";
 
 /// The field that says why the crawl is held.
 pub(crate) const HELD: &str = "held";
+/// Maximum number of sources that an event names as they were not read.
+const UNREAD: usize = 5;
 
 /// The number of ended URLs when it last changed, and the time of that change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +65,7 @@ impl RedisRecords {
         // A short crawl may have finished before it is looked at.
         let has_run = is_running || stats.status == CrawlState::Finished;
         let was_failing = noted.count(&EventKind::Failing.to_string())? > 0;
-        if has_run && !was_failing && self.events.is_failing(&stats.counts) {
+        if has_run && !was_failing && self.events.is_failing(&stats) {
             news.push(CrawlEvent { kind: EventKind::Failing, at: now, stats: stats.clone() });
         }
         let was_held = noted.count(&EventKind::Lapsed.to_string())? > 0;
@@ -101,6 +108,17 @@ impl RedisRecords {
         let at = since.plus(self.events.stalled_after);
         let stats = CrawlStats { stalled: true, ..stats };
         Ok(has_stalled.then_some(CrawlEvent { kind: EventKind::Stalled, at, stats }))
+    }
+
+    /// Returns the events of a crawl that is over, which name the sources that were not read.
+    pub(crate) async fn news_of_end(&self, crawl: &CrawlRef) -> Result<Vec<CrawlEvent>> {
+        let Some(mut stats) = self.read_stats(crawl).await? else { return Ok(Vec::new()) };
+        if stats.incomplete {
+            // Reading does not depend on the log's limits.
+            let logs = RedisLogs::new(self.redis.clone(), &Log::default());
+            stats.unread = explain::unread(&logs, &crawl.id, UNREAD).await?;
+        }
+        Ok(CrawlEvent::of_end(stats).collect())
     }
 
     /// Forgets why the crawl was held: it goes on, and may be held again.

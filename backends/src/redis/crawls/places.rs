@@ -24,12 +24,13 @@ impl RedisRecords {
 
 /// Parses a reply; `None` for one that the script never gives.
 fn read(reply: &[String]) -> Option<Places> {
-    let [is_all, queued, parked, due, held @ ..] = reply else { return None };
+    let [is_all, queued, parked, due, retried, held @ ..] = reply else { return None };
     let due: u64 = due.parse().ok()?;
     let holder = |pair: &[String]| Some((pair[0].parse().ok()?, pair[1].parse().ok()?));
     Some(Places {
         queued: queued.parse().ok()?,
         parked: parked.parse().ok()?,
+        retried: retried.parse().ok()?,
         next: (due > 0).then_some(UnixMs(due)),
         held: held.chunks_exact(2).map(holder).collect::<Option<BTreeMap<_, _>>>()?,
         is_all: is_all == "1",

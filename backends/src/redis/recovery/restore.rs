@@ -16,7 +16,7 @@ use crate::redis::RedisRecords;
 use crate::redis::crawls::standings::Standing;
 use crate::redis::keys::{self, CrawlKeys};
 use crate::redis::recovery::broker_backup::BrokerBackup;
-use crate::redis::script_calls::limits;
+use crate::redis::script_calls::{limits, optional};
 
 /// The field of [`keys::WATERMARKS`] that says whether the log was applied: 1 while it is being read, more afterwards.
 /// A log format with additional content has a field of its own, because older programs have skipped that content.
@@ -59,7 +59,7 @@ impl RedisRecords {
             }
         };
         if let Some(LoggedCrawl { terms: before, .. }) = logged {
-            let terms = Terms { recrawl: before.recrawl, ..terms };
+            let terms = Terms { recrawl: before.recrawl, replays: before.replays, ..terms };
             return if terms == before { Ok(()) } else { self.log(|| Record::opened(crawl, terms)).await };
         }
         self.log(|| Record::opened(crawl, terms)).await?;
@@ -230,6 +230,7 @@ impl RedisRecords {
             "discovery": if sources.is_some() { "ended" } else { discovery },
             "is_under_way": under_way == UnderWay::Perhaps,
             "recrawl": terms.recrawl.to_string(),
+            "replays": optional(terms.replays),
             "terms": limits(terms),
             "ordered": ordered.0.to_string(),
             "done": done.to_string(),

@@ -119,7 +119,7 @@ impl RedisRecords {
             let cleared = self.clear_step(crawl).await;
             let left = self.unless_wrong_type(crawl, cleared).await?;
             if left == Some(0) && !is_announced {
-                sweep.news.extend(self.read_stats(crawl).await?.into_iter().flat_map(CrawlEvent::of_end));
+                sweep.news.extend(self.news_of_end(crawl).await?);
             }
             let goes_on = left.is_some_and(|left| left > 0);
             if !goes_on {

@@ -4,7 +4,6 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use tracing::{debug, info};
-use trawl_common::events::CrawlEvent;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::names::{CrawlRef, WorkerId};
@@ -142,7 +141,7 @@ impl RedisRecords {
             if !is_cleared {
                 sweep.corrupt.extend(self.unreported(crawl).await?);
             } else if !is_announced {
-                sweep.news.extend(self.read_stats(crawl).await?.into_iter().flat_map(CrawlEvent::of_end));
+                sweep.news.extend(self.news_of_end(crawl).await?);
             }
         } else if standing.is_running() {
             if standing.is_evicted && !crawl.is_adhoc() {

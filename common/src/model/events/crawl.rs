@@ -1,11 +1,10 @@
 //! Events of a crawl.
 
-use std::time::Duration;
-
 use serde::{Serialize, Serializer};
 
 use crate::frontier::crawl::{CrawlState, CrawlStats};
 use crate::frontier::notes;
+use crate::frontier::unmet::unmet;
 use crate::text::counted;
 use crate::time::UnixMs;
 
@@ -21,8 +20,8 @@ pub enum EventKind {
     Failing,
     /// It is paused, as its spider's log-in keeps failing ([`CrawlStats::held`]).
     Lapsed,
-    /// It has finished, and its pages yielded no items, or not a required field
-    /// ([`CrawlStats::has_lost_items`]). While it runs, items may still come: listings are often fetched first.
+    /// It has finished, and its pages yielded no items, or not a required field ([`CrawlStats::has_lost_items`]), or less
+    /// than its spider expects ([`unmet`]). While it runs, items may still come: listings are often fetched first.
     Quality,
     /// It has finished without any result ([`CrawlStats::empty`]).
     Empty,
@@ -63,18 +62,18 @@ impl CrawlEvent {
             CrawlState::Cancelled => EventKind::Cancelled,
             CrawlState::Pending | CrawlState::Running | CrawlState::Paused => return None,
         };
-        let took = Duration::try_from_secs_f64(stats.seconds).unwrap_or_default();
-        Some(Self { kind, at: stats.started.plus(took), stats })
+        Some(Self { kind, at: stats.period().to, stats })
     }
 
-    /// Returns the events of a crawl that is over: that it lost its items or is empty, if so, and then its end.
+    /// Returns the events of a crawl that is over: that it lost its items, yields too little or is empty, if so, and then its end.
     pub fn of_end(stats: CrawlStats) -> impl Iterator<Item = Self> {
         let end = Self::ended(stats);
         let amiss = |kind, is_so: fn(&CrawlStats) -> bool| {
             end.clone().filter(|end| is_so(&end.stats)).map(|end| Self { kind, ..end })
         };
-        let quality =
-            amiss(EventKind::Quality, |stats| stats.status == CrawlState::Finished && stats.has_lost_items());
+        let quality = amiss(EventKind::Quality, |stats| {
+            stats.status == CrawlState::Finished && (stats.has_lost_items() || !unmet(stats).is_empty())
+        });
         let empty = amiss(EventKind::Empty, |stats| stats.empty);
         quality.into_iter().chain(empty).chain(end)
     }
@@ -189,6 +188,14 @@ mod tests {
         assert_eq!(names(CrawlState::Finished, &[lost, ("items:offer", 1)]), ["crawl.finished"]);
         assert_eq!(names(CrawlState::Finished, &[lost, ("skipped:unchanged", 9)]), ["crawl.finished"]);
         assert_eq!(names(CrawlState::Cancelled, &[lost]), ["crawl.cancelled"]);
+        let lacking = |number| ("without:product.price", number);
+        let quality = ["crawl.quality", "crawl.finished"];
+        assert_eq!(names(CrawlState::Finished, &[lacking(3), ("with:list.price", 12)]), quality);
+        assert_eq!(names(CrawlState::Finished, &[lacking(2)]), ["crawl.finished"]);
+        assert_eq!(
+            names(CrawlState::Finished, &[lacking(60), ("with:product.price", 1)]),
+            ["crawl.finished"]
+        );
     }
 
     #[test]

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::frontier::DedupScope;
+use crate::frontier::judging::Judging;
 use crate::frontier::outcome::Terminal;
+use crate::frontier::{DedupScope, Period};
 use crate::names::{CrawlId, CrawlRef, SpiderName};
 use crate::time::UnixMs;
 
@@ -22,8 +23,18 @@ pub const WITHOUT_ITEMS: &str = "done:without_items";
 /// The beginning of reasons that count pages which lack a required field.
 const MISSING: &str = "missing:";
 
+/// The beginning of reasons that count pages of which an item has a required field: `with:price`, of a kind of items
+/// `with:product.price`.
+pub const WITH: &str = "with:";
+
+/// The beginning of reasons that count pages of which no item has a required field.
+pub const WITHOUT: &str = "without:";
+
 /// The reason that counts entries of sources which are no URLs.
 const INVALID: &str = "dropped:invalid";
+
+/// The reason that counts entries of sources which were seen.
+pub const SEEN: &str = "dropped:seen";
 
 /// The reason that counts entries of sources which were seen, and failed for good in an earlier crawl of the spider.
 pub const FAILED_BEFORE: &str = "dropped:failed_before";
@@ -36,6 +47,12 @@ pub const RECENT: Duration = Duration::from_secs(24 * 3600);
 
 /// Fewer pages say nothing of the others.
 pub const FEWEST: u64 = 20;
+
+/// Minimum number of pages without a required field that say something, if no page has it.
+const FEWEST_WITHOUT: u64 = 3;
+
+/// Minimum number of fetched URLs of a small crawl that say something, if all but one have failed.
+const FEWEST_FAILED: u64 = 5;
 
 /// Where a crawl stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,12 +78,19 @@ impl CrawlState {
         self.into()
     }
 
-    /// Returns the word for a crawl in this state, or for its main problem.
-    pub fn word(self, is_incomplete: bool, is_empty: bool, is_stalled: bool) -> &'static str {
+    /// Returns the word for a crawl in this state, for its main problem, or that it found nothing new.
+    pub fn word(
+        self,
+        is_incomplete: bool,
+        is_empty: bool,
+        is_nothing_new: bool,
+        is_stalled: bool,
+    ) -> &'static str {
         match self {
             Self::Cancelled => self.as_str(),
             _ if is_incomplete => "incomplete",
             _ if is_empty => "empty",
+            _ if is_nothing_new => "nothing new",
             _ if is_stalled => "stalled",
             _ => self.as_str(),
         }
@@ -140,6 +164,9 @@ pub struct CrawlStats {
     /// Whether it has finished without any result: no page was fetched, and no task done. A crawl that found all its
     /// pages unchanged is not empty.
     pub empty: bool,
+    /// Whether it has finished and all that its sources name was seen before, as it was told to leave out. Such a crawl
+    /// is not empty.
+    pub nothing_new: bool,
     /// Whether it is running, has URLs left, and none has ended for `events.stalled_after`. Always false in a single
     /// process.
     pub stalled: bool,
@@ -163,16 +190,35 @@ pub struct CrawlStats {
     /// field: `missing:price`; of links that each limit left out: `left_out:depth`; of work handed
     /// to another spider: `handed:shop`; and of sources' entries that were not admitted: `dropped:seen`.
     pub reasons: BTreeMap<String, u64>,
+    /// The required fields that were looked for, with the number of pages that have and that lack each. Those of a kind of
+    /// items follow its name: `product.price`.
+    #[serde(skip)]
+    pub required: BTreeMap<String, Pages>,
     /// The number of links that limits left out. A link counts for each page that has it.
     pub left_out: u64,
     /// Time from its start to its end, or to now; in a single process, as far as it was running.
     pub seconds: f64,
+    /// Sources that were not read to their end, each with the reason, where the log was asked for them.
+    #[serde(skip)]
+    pub unread: Vec<String>,
+    /// How its result is judged.
+    #[serde(skip)]
+    pub judging: Judging,
     /// Whether every source has been read to its end.
     #[serde(skip)]
     pub discovered: bool,
     /// When it started.
     #[serde(skip)]
     pub started: UnixMs,
+}
+
+/// The number of pages that have a required field, and of those that lack it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pages {
+    /// Pages of which an item has it.
+    pub with: u64,
+    /// Pages of which no item has it.
+    pub without: u64,
 }
 
 /// A crawl's stats of one host.
@@ -222,6 +268,7 @@ impl CrawlStats {
             status,
             incomplete: false,
             empty: false,
+            nothing_new: false,
             stalled: false,
             held: None,
             dedup: DedupScope::Spider,
@@ -231,25 +278,39 @@ impl CrawlStats {
             items: 0,
             item_kinds: BTreeMap::new(),
             reasons: BTreeMap::new(),
+            required: BTreeMap::new(),
             left_out: 0,
             seconds: 0.0,
+            unread: Vec::new(),
+            judging: Judging::default(),
             discovered: false,
             started,
         }
     }
 
-    /// Fills in what follows from the rest: whether it is empty, and what among the reasons counts items.
+    /// Fills in what follows from the rest: whether it is empty, and what among the reasons counts items and required fields.
     pub fn concluded(mut self) -> Self {
         let Counts { done, failed, .. } = self.counts;
         let is_over = self.status == CrawlState::Finished;
-        let empty = is_over && done + failed == 0 && !self.found_all_as_it_was();
+        let nothing_new = is_over && self.judging.is_dedup_chosen && self.found_nothing_new();
+        let empty = is_over && done + failed == 0 && !self.found_all_as_it_was() && !nothing_new;
         let (kinds, reasons): (BTreeMap<_, _>, _) =
             self.reasons.into_iter().partition(|(reason, _)| reason.starts_with(ITEMS));
         for (reason, number) in kinds {
             self.items += number;
             *self.item_kinds.entry(reason[ITEMS.len()..].to_owned()).or_default() += number;
         }
-        Self { empty, reasons, ..self }
+        let (required, reasons): (BTreeMap<_, _>, _) = reasons
+            .into_iter()
+            .partition(|(reason, _): &(String, u64)| reason.starts_with(WITH) || reason.starts_with(WITHOUT));
+        for (reason, number) in required {
+            match (reason.strip_prefix(WITH), reason.strip_prefix(WITHOUT)) {
+                (Some(field), _) => self.required.entry(field.to_owned()).or_default().with += number,
+                (_, Some(field)) => self.required.entry(field.to_owned()).or_default().without += number,
+                (None, None) => {}
+            }
+        }
+        Self { empty, nothing_new, reasons, ..self }
     }
 
     /// Whether it has fetched nothing because pages were as they were.
@@ -257,29 +318,59 @@ impl CrawlStats {
         self.counts.done == 0 && self.found_some_as_they_were()
     }
 
+    /// Whether it has finished without a page fetched or a task done, and not because pages are as they were.
+    pub fn gave_nothing(&self) -> bool {
+        let Counts { done, failed, .. } = self.counts;
+        let has_failed = self.status == CrawlState::Finished && done == 0 && failed > 0;
+        self.empty || self.nothing_new || has_failed
+    }
+
     /// Whether it was given nothing that its spider had not seen.
     pub fn found_nothing_new(&self) -> bool {
         let Counts { done, failed, .. } = self.counts;
-        self.dedup == DedupScope::Spider && done + failed == 0 && self.reasons.contains_key("dropped:seen")
+        self.dedup == DedupScope::Spider && done + failed == 0 && self.reasons.contains_key(SEEN)
     }
 
     /// Whether it has left out pages because they were as they were.
     fn found_some_as_they_were(&self) -> bool {
-        const AS_THEY_WERE: [&str; 4] =
-            ["skipped:unchanged", "skipped:fresh", "dropped:unchanged", "dropped:fresh"];
-        AS_THEY_WERE.iter().any(|reason| self.reasons.contains_key(*reason))
+        self.as_they_were() > 0
     }
 
-    /// Whether a selector no longer matches: many pages gave no item or lack a required field, and none has it.
+    /// The number of pages that it has left out because they were as they were.
+    pub fn as_they_were(&self) -> u64 {
+        const AS_THEY_WERE: [&str; 4] =
+            ["skipped:unchanged", "skipped:fresh", "dropped:unchanged", "dropped:fresh"];
+        AS_THEY_WERE.iter().filter_map(|reason| self.reasons.get(*reason)).sum()
+    }
+
+    /// Whether a selector no longer matches: many pages gave no item, or several lack a required field, and none has it.
     pub fn has_lost_items(&self) -> bool {
         self.has_no_items() || self.lost_fields().next().is_some()
     }
 
-    /// The required fields that many pages lack, and none has.
-    pub fn lost_fields(&self) -> impl Iterator<Item = &str> {
-        let is_lost = |number: u64| number >= FEWEST && number >= self.counts.done;
-        let lost = self.reasons.iter().filter(move |(_, number)| is_lost(**number));
-        lost.filter_map(|(reason, _)| reason.strip_prefix(MISSING))
+    /// The required fields that several pages lack, and none has, each with the number of pages that lack it.
+    pub fn lost_fields(&self) -> impl Iterator<Item = (&str, u64)> {
+        let lost =
+            self.required.iter().filter(|(_, pages)| pages.with == 0 && pages.without >= FEWEST_WITHOUT);
+        lost.map(|(field, pages)| (field.as_str(), pages.without))
+    }
+
+    /// The required fields that pages lack, each with their number.
+    pub fn missing_fields(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.reasons.iter().filter_map(|(reason, number)| Some((reason.strip_prefix(MISSING)?, *number)))
+    }
+
+    /// Whether more than `percent` of many fetched URLs have failed; of a small crawl that has finished, all of them, or
+    /// all but one of at least five.
+    pub fn is_failing(&self, percent: u8) -> bool {
+        let Counts { done, failed, .. } = self.counts;
+        let fetched = done + failed;
+        let is_above = failed * 100 > fetched * u64::from(percent);
+        let is_small = self.status == CrawlState::Finished && fetched < FEWEST && is_above;
+        // A single new page that fails beside pages that are well says nothing of the crawl.
+        let is_well_otherwise = self.found_some_as_they_were() || self.reasons.contains_key(SEEN);
+        let nearly_all = done <= 1 && fetched >= FEWEST_FAILED;
+        self.counts.is_mostly_failed(percent) || is_small && (nearly_all || done == 0 && !is_well_otherwise)
     }
 
     /// Whether many of its pages gave no item, and none gave any, although its spider extracts some. Always false if
@@ -309,6 +400,12 @@ impl CrawlStats {
     pub fn handed_to(&self) -> impl Iterator<Item = CrawlRef> {
         let spiders = self.reasons.keys().filter_map(|reason| reason.strip_prefix(HANDED)?.parse().ok());
         spiders.map(CrawlRef::adhoc_of)
+    }
+
+    /// The time from its start to its end, or to now.
+    pub fn period(&self) -> Period {
+        let took = Duration::try_from_secs_f64(self.seconds).unwrap_or_default();
+        Period { from: self.started, to: self.started.plus(took) }
     }
 
     /// The crawl's address.

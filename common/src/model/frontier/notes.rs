@@ -1,9 +1,10 @@
 //! Sentences about what is amiss with a crawl, where its counters alone do not say it.
 
 use crate::frontier::DedupScope;
-use crate::frontier::crawl::{CrawlStats, HANDED};
+use crate::frontier::crawl::{CrawlStats, HANDED, SEEN};
+use crate::frontier::unmet::unmet;
 use crate::names::SpiderName;
-use crate::text::{counted, printable};
+use crate::text::{count, counted, printable};
 
 /// Maximum number of reasons that are named.
 const NAMED: usize = 3;
@@ -12,11 +13,13 @@ const NAMED: usize = 3;
 const MOST_FAILED: u8 = 50;
 
 /// The kinds of what can be amiss with a crawl, as metrics name them.
-pub const KINDS: [&str; 6] = ["held", "incomplete", "failing", "no_items", "no_fields", "empty"];
+pub const KINDS: [&str; 7] = ["held", "incomplete", "failing", "no_items", "no_fields", "unmet", "empty"];
 
-/// Returns sentences about what is amiss with a crawl.
+/// Returns sentences about what is amiss with a crawl, and which of its sources were not read, as far as the log was
+/// asked for them.
 pub fn notes(stats: &CrawlStats) -> Vec<String> {
-    amiss(stats).map(|(_, sentence)| sentence).collect()
+    let unread = stats.unread.iter().filter(|_| stats.incomplete).cloned();
+    amiss(stats).map(|(_, sentence)| sentence).chain(unread).collect()
 }
 
 /// Returns what is amiss with a crawl: one of [`KINDS`], and a sentence about it.
@@ -27,6 +30,7 @@ pub fn amiss(stats: &CrawlStats) -> impl Iterator<Item = (&'static str, String)>
         failing(stats),
         without_items(stats),
         without_fields(stats),
+        less_than_expected(stats),
         empty(stats, ""),
     ];
     KINDS.into_iter().zip(all).filter_map(|(kind, sentence)| Some((kind, sentence?)))
@@ -60,11 +64,12 @@ fn failing(stats: &CrawlStats) -> Option<String> {
 /// Returns a sentence if most of what was fetched has failed. `dead_letters` are the flags with which `trawl dlq` finds it.
 pub fn mostly_failed(stats: &CrawlStats, dead_letters: &str) -> Option<String> {
     let CrawlStats { crawl, counts, reasons, .. } = stats;
+    let most = if counts.done == 0 { "all" } else { "most" };
     let why = reasons.iter().filter_map(|(reason, number)| Some((reason.strip_prefix("failed:")?, *number)));
     let (why, _) = why.max_by_key(|(_, number)| *number)?;
-    counts.is_mostly_failed(MOST_FAILED).then(|| {
+    stats.is_failing(MOST_FAILED).then(|| {
         format!(
-            "most of crawl {crawl} fails: {} of {} ({why}); `trawl dlq list {dead_letters} --limit 5` shows the answers, \
+            "{most} of crawl {crawl} fails: {} of {} ({why}); `trawl dlq list {dead_letters} --limit 5` shows the answers, \
              and `trawl dlq replay {dead_letters}` sends all again once the cause is gone",
             counts.failed,
             counted(counts.done + counts.failed, "URL")
@@ -90,19 +95,37 @@ fn no_item(CrawlStats { crawl, spider, counts, .. }: &CrawlStats) -> String {
     )
 }
 
-/// Returns a sentence if none of its pages has a field that its spider requires.
+/// Returns a sentence if none of several pages has a field that its spider requires.
 pub fn without_fields(stats: &CrawlStats) -> Option<String> {
-    let CrawlStats { crawl, spider, counts, .. } = stats;
-    let lost: Vec<String> = stats.lost_fields().map(|field| format!("`{}`", printable(field, 100))).collect();
-    let (are, fields) = if lost.len() == 1 { ("is", "field") } else { ("are", "fields") };
-    (!lost.is_empty()).then(|| {
-        format!(
-            "the required {fields} {} {are} missing on all {} of crawl {crawl}: {}",
-            lost.join(", "),
-            counted(counts.done, "page"),
-            way_out(spider)
-        )
-    })
+    let CrawlStats { crawl, spider, .. } = stats;
+    let lost = on_pages(stats.lost_fields())?;
+    Some(format!(
+        "no page of crawl {crawl} has what its spider requires: missing are {lost}; {}",
+        way_out(spider)
+    ))
+}
+
+/// Returns a sentence that names the required fields that pages lack, for whoever waited for it, except those that
+/// [`without_fields`] names.
+pub fn missing_fields(stats: &CrawlStats) -> Option<String> {
+    let is_lost = |field: &str| {
+        let of_kind = format!(".{field}");
+        stats.lost_fields().any(|(lost, _)| lost == field || lost.ends_with(&of_kind))
+    };
+    let missing = on_pages(stats.missing_fields().filter(|(field, _)| !is_lost(field)))?;
+    Some(format!("pages of crawl {} lack required fields: {missing}", stats.crawl))
+}
+
+/// Names fields, each with the number of pages that lack it.
+fn on_pages<'a>(fields: impl Iterator<Item = (&'a str, u64)>) -> Option<String> {
+    let named =
+        fields.map(|(field, pages)| format!("`{}` on {}", printable(field, 100), counted(pages, "page")));
+    Some(named.collect::<Vec<_>>().join(", ")).filter(|named| !named.is_empty())
+}
+
+/// Returns what it yields too little of.
+fn less_than_expected(stats: &CrawlStats) -> Option<String> {
+    Some(unmet(stats).join("; ")).filter(|unmet| !unmet.is_empty())
 }
 
 /// The next step if a selector no longer matches.
@@ -114,6 +137,18 @@ fn way_out(spider: &SpiderName) -> String {
 /// flags, after a space, with which commands find a state file.
 pub fn empty(stats: &CrawlStats, place: &str) -> Option<String> {
     stats.empty.then(|| format!("nothing came of crawl {}: {}", stats.crawl, why_empty(stats, place)))
+}
+
+/// Returns a sentence if it has found nothing new, which is in order.
+pub fn nothing_new(stats: &CrawlStats) -> Option<String> {
+    let CrawlStats { crawl, spider, .. } = stats;
+    let seen = stats.reasons.get(SEEN).copied().unwrap_or_default();
+    stats.nothing_new.then(|| {
+        format!(
+            "nothing new in crawl {crawl}: all that its sources name ({}) was seen by spider {spider} before",
+            count(seen)
+        )
+    })
 }
 
 fn why_empty(stats: &CrawlStats, place: &str) -> String {
@@ -128,7 +163,7 @@ fn why_empty(stats: &CrawlStats, place: &str) -> String {
         _ => format!("{words}; `trawl dlq replay --spider {spider}{place}` sends again what failed"),
     };
     match dedup {
-        DedupScope::Spider if reasons.contains_key("dropped:seen") => {
+        DedupScope::Spider if reasons.contains_key(SEEN) => {
             format!(
                 "{words}; `--dedup crawl` fetches what earlier crawls have seen, `--recrawl changed` what has changed"
             )
@@ -158,6 +193,7 @@ fn words(reason: &str, number: u64) -> String {
 mod tests {
     use super::*;
     use crate::frontier::crawl::{Counts, CrawlState};
+    use crate::frontier::judging::Judging;
     use crate::names::CrawlRef;
     use crate::time::UnixMs;
 
@@ -182,6 +218,17 @@ mod tests {
     }
 
     #[test]
+    fn that_nothing_is_new_is_in_order_if_someone_has_chosen_what_counts_as_seen() {
+        let judging = Judging { is_dedup_chosen: true, ..Judging::default() };
+        let chosen = |reasons| CrawlStats { judging: judging.clone(), ..finished(reasons) }.concluded();
+        let stats = chosen(&[("dropped:seen", 12)]);
+        assert_eq!((notes(&stats), stats.empty), (Vec::new(), false));
+        assert!(nothing_new(&stats).unwrap().contains("(12) was seen by spider docs before"));
+        assert!(chosen(&[]).empty, "its sources name nothing at all");
+        assert_eq!(nothing_new(&finished(&[("dropped:seen", 12)])), None);
+    }
+
+    #[test]
     fn a_crawl_that_mostly_fails_says_why_and_how_it_is_sent_again() {
         let counts = Counts { done: 3, failed: 30, ..Counts::default() };
         let stats = CrawlStats { counts, ..finished(&[("failed:dns", 1), ("failed:http", 29)]) }.concluded();
@@ -193,15 +240,28 @@ mod tests {
     #[test]
     fn a_crawl_whose_pages_all_lack_a_required_field_says_which_and_how_to_look() {
         let counts = Counts { done: 60, ..Counts::default() };
-        let stats =
-            CrawlStats { counts, items: 60, ..finished(&[("missing:name", 7), ("missing:price", 60)]) }
-                .concluded();
+        let stats = CrawlStats {
+            counts,
+            items: 60,
+            ..finished(&[
+                ("missing:name", 7),
+                ("missing:price", 60),
+                ("with:name", 53),
+                ("without:name", 7),
+                ("without:price", 60),
+            ])
+        }
+        .concluded();
         let [note] = notes(&stats).try_into().unwrap();
         assert!(
-            note.starts_with("the required field `price` is missing on all 60 pages of crawl c1: "),
+            note.starts_with(
+                "no page of crawl c1 has what its spider requires: missing are `price` on 60 pages; "
+            ),
             "{note}"
         );
         assert!(note.contains("`trawl spider try docs URL`"), "{note}");
+        let others = missing_fields(&stats).unwrap();
+        assert_eq!(others, "pages of crawl c1 lack required fields: `name` on 7 pages");
     }
 
     #[test]

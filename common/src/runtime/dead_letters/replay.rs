@@ -30,10 +30,11 @@ impl<'a> Replay<'a> {
             return Ok(Self { engine, into: from.clone(), from, session: None });
         }
         let into = successor(crawl, stats).await?;
-        let Terms { file, .. } = stats.terms(&from).await?;
-        let terms = Terms { file, ..Terms::default() };
+        let Terms { recrawl, file, .. } = stats.terms(&from).await?;
+        let terms = Terms { recrawl, file, replays: Some(crawl.period()), ..Terms::default() };
         let text = stats.spider_text(&from).await?;
-        let opening = Opening { crawl: into.clone(), terms, text, is_new: false, lease: LEASE, reads: None };
+        let (crawl, judging) = (into.clone(), Some(crawl.judging.clone()));
+        let opening = Opening { crawl, terms, text, judging, is_new: false, lease: LEASE, reads: None };
         let session = engine.open(opening, Arc::new(Health::fail_fast())).await?;
         Ok(Self { engine, from, into, session: Some(session) })
     }

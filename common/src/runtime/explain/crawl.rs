@@ -62,7 +62,7 @@ pub async fn delays(from: &dyn Stats, stats: &CrawlStats) -> Result<Vec<String>>
             None => "it is paused".to_owned(),
         }],
         (_, []) if workers.living.is_empty() => vec!["no worker lives".to_owned()],
-        (_, []) => put_aside(&from.places(&stats.crawl_ref()).await?).into_iter().collect(),
+        (_, []) => put_aside(stats, &from.places(&stats.crawl_ref()).await?).into_iter().collect(),
         _ => troubles,
     })
 }
@@ -95,7 +95,7 @@ impl Facts<'_> {
             let is_said = lack.is_some();
             all.extend(lack);
             if all.is_empty() {
-                all.extend(put_aside(&self.places));
+                all.extend(put_aside(self.stats, &self.places));
             }
             all.extend(self.workers.behind(&self.stats.spider));
             all.extend(self.workers.troubles(&self.stats.spider, is_said));
@@ -134,16 +134,25 @@ impl Facts<'_> {
 }
 
 /// Reports that no worker could take a URL now.
-fn put_aside(places: &Places) -> Option<String> {
-    let Places { queued, parked, next, held, is_all } = places;
+fn put_aside(CrawlStats { crawl, .. }: &CrawlStats, places: &Places) -> Option<String> {
+    let Places { queued, parked, retried, next, held, is_all } = places;
     let next = next.filter(|_| *queued == 0 && held.is_empty() && *parked > 0)?;
-    Some(match is_all {
-        true => format!("all its URLs are put aside, the first until {next}"),
-        false => {
-            let looked_at = counted(*parked, "URL");
-            format!("all of {looked_at} that were looked at are put aside, the first until {next}")
+    let all = match is_all {
+        true => "all its URLs".to_owned(),
+        false => format!("all of {} that were looked at", counted(*parked, "URL")),
+    };
+    let why = match retried {
+        0 => String::new(),
+        retried if retried == parked => {
+            format!("; they have failed and are tried again: `trawl logs --crawl {crawl}` says why")
         }
-    })
+        retried => {
+            format!(
+                "; {retried} of {parked} have failed and are tried again: `trawl logs --crawl {crawl}` says why"
+            )
+        }
+    };
+    Some(format!("{all} are put aside, the first until {next}{why}"))
 }
 
 #[cfg(test)]
@@ -285,6 +294,15 @@ mod tests {
         let put_aside = format!("all its URLs are put aside, the first until {until}");
         let trouble = "the worker w1 goes on by itself once this is mended: redis is full".to_owned();
         assert_eq!(found, [put_aside, trouble]);
+        for (retried, said) in [(2, "they have failed"), (1, "1 of 2 have failed")] {
+            let found = words(&stats(2), |facts| {
+                let parked = Places { parked: 2, next: Some(until), is_all: true, ..Places::default() };
+                facts.places = Places { retried, ..parked };
+            });
+            let crawl = &stats(2).crawl;
+            let why = format!("; {said} and are tried again: `trawl logs --crawl {crawl}` says why");
+            assert!(matches!(&*found, [words] if words.ends_with(&why)), "{found:?}");
+        }
     }
 
     #[test]

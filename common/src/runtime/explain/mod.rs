@@ -24,8 +24,10 @@ pub use self::host::not_asked;
 pub use self::sources::{unread, write_unread};
 pub use self::url::{InCrawl, OfSpider, PageOutcome, RobotsVerdict, UrlReport};
 pub use crate::frontier::notes::{
-    KINDS, amiss, empty, ended_without_items, incomplete, mostly_failed, notes, without_fields,
+    KINDS, amiss, empty, ended_without_items, incomplete, missing_fields, mostly_failed, notes, nothing_new,
+    without_fields,
 };
+pub use crate::frontier::unmet::unmet;
 
 /// Reads an engine's state, and describes it in words.
 #[derive(Clone, Copy)]

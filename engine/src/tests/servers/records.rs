@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use tokio::time::sleep;
 use trawl_common::events::{CrawlEvent, HostEvent};
 use trawl_common::frontier::dead_letter::DeadLetter;
+use trawl_common::frontier::judging::Judging;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{ClaimReply, Key, Start, Taken};
 use trawl_common::names::{CrawlRef, WorkerId};
@@ -22,6 +23,10 @@ use crate::records::{
 #[async_trait]
 impl Admission for Servers {
     async fn open(&self, _: &CrawlRef, _: Terms, _: &str, _: Duration, _: Past) -> Result<Lease> {
+        unreachable!("a worker opens no crawl")
+    }
+
+    async fn keep_judging(&self, _: &CrawlRef, _: &Judging) -> Result<()> {
         unreachable!("a worker opens no crawl")
     }
 

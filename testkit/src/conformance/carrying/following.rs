@@ -7,7 +7,7 @@ use std::time::Duration;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{MAX_STARTS, Recrawl, Start};
+use trawl_common::frontier::{MAX_STARTS, Period, Recrawl, Start};
 use trawl_common::ports::{
     Claimed, Completion, Disposition, Finish, NewWork, Opening, PageVisit, Result, Settlement, Terms,
 };
@@ -193,12 +193,14 @@ pub async fn the_terms_of_a_crawl_are_known(carrier: &Carrier) -> Result<()> {
         max_pages: limit(7),
         max_per_host: limit(8),
         file: None,
+        replays: Some(Period { from: UnixMs(5), to: UnixMs(9) }),
     };
     let session = carrier.open(&case, terms).await?;
     assert_eq!((session.terms(), carrier.stats.terms(&case.crawl).await?), (terms, terms));
     session.abandon().await?;
     let fewer = Terms { max_pages: limit(3), ..Terms::default() };
     let opening = Opening {
+        judging: None,
         crawl: case.crawl.clone(),
         terms: fewer,
         text: None,
@@ -207,7 +209,7 @@ pub async fn the_terms_of_a_crawl_are_known(carrier: &Carrier) -> Result<()> {
         reads: None,
     };
     let session = carrier.engine.open(opening, Default::default()).await?;
-    let known = Terms { recrawl: terms.recrawl, ..fewer };
+    let known = Terms { recrawl: terms.recrawl, replays: terms.replays, ..fewer };
     assert_eq!((session.terms(), carrier.stats.terms(&case.crawl).await?), (known, known));
     session.close().await
 }

@@ -63,9 +63,10 @@ pub async fn it_is_known_where_the_urls_of_a_crawl_are(carrier: &Carrier) -> Res
     let claimed = worker.claim_pages(4).await;
     worker.settle(claimed[&0].clone(), Disposition::Snooze { until: much_later() }).await;
     worker.finish(claimed[&1].clone()).await;
+    worker.settle(claimed[&2].clone(), Disposition::Retry { until: much_later() }).await;
     let places = carrier.stats.places(&case.crawl).await?;
-    assert_eq!((places.queued, places.parked, places.is_all), (0, 1, true));
-    assert_eq!(places.held, [(case.worker.clone(), 2)].into());
+    assert_eq!((places.queued, places.parked, places.retried, places.is_all), (0, 2, 1, true));
+    assert_eq!(places.held, [(case.worker.clone(), 1)].into());
     assert!(places.next.is_some_and(|next| next > UnixMs::now() && next <= much_later()));
     assert_eq!(carrier.stats.places(&case.next_crawl().crawl).await?.held, [].into());
     Ok(())

@@ -250,14 +250,22 @@ impl Carrier {
     }
 
     async fn open(&self, case: &Case, terms: Terms) -> Result<Box<dyn Session>> {
-        let opening =
-            Opening { crawl: case.crawl.clone(), terms, text: None, is_new: true, lease: LONG, reads: None };
+        let opening = Opening {
+            judging: None,
+            crawl: case.crawl.clone(),
+            terms,
+            text: None,
+            is_new: true,
+            lease: LONG,
+            reads: None,
+        };
         self.engine.open(opening, Arc::clone(&self.health)).await
     }
 
     /// Opens a crawl that may have been opened before.
     async fn reopen(&self, case: &Case, lease: Duration) -> Result<Box<dyn Session>> {
         let opening = Opening {
+            judging: None,
             crawl: case.crawl.clone(),
             terms: Terms::default(),
             text: None,
@@ -271,7 +279,8 @@ impl Carrier {
     /// Opens a crawl to read the sources with this number.
     async fn read(&self, case: &Case, sources: u64, lease: Duration) -> Result<Box<dyn Session>> {
         let (crawl, terms) = (case.crawl.clone(), Terms::default());
-        let opening = Opening { crawl, terms, text: None, reads: Some(sources), is_new: false, lease };
+        let opening =
+            Opening { judging: None, crawl, terms, text: None, reads: Some(sources), is_new: false, lease };
         self.engine.open(opening, Arc::clone(&self.health)).await
     }
 

@@ -329,7 +329,8 @@ pub async fn a_successor_brings_the_text_of_the_crawl_that_it_follows(carrier: &
     let text = SpiderText::from("max_pages = 1".to_owned());
     let terms = Terms { file: Some(text.hash()), ..Terms::default() };
     let (crawl, brought) = (case.crawl.clone(), Some(text.clone()));
-    let opening = Opening { crawl, terms, text: brought, is_new: true, lease: LONG, reads: None };
+    let opening =
+        Opening { judging: None, crawl, terms, text: brought, is_new: true, lease: LONG, reads: None };
     let session = carrier.engine.open(opening, Arc::default()).await?;
     session.admit(&[case.new_work(0)]).await?;
     session.close().await?;

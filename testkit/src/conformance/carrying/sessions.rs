@@ -237,7 +237,15 @@ pub async fn a_crawl_keeps_the_spiders_file_that_it_was_first_opened_with(carrie
     let text = |text: &str| Some(SpiderText::from(text.to_owned()));
     let open = async |text: Option<SpiderText>, is_new| {
         let terms = Terms { file: text.as_ref().map(SpiderText::hash), ..Terms::default() };
-        let opening = Opening { crawl: case.crawl.clone(), terms, text, is_new, lease: LONG, reads: None };
+        let opening = Opening {
+            judging: None,
+            crawl: case.crawl.clone(),
+            terms,
+            text,
+            is_new,
+            lease: LONG,
+            reads: None,
+        };
         carrier.engine.open(opening, Arc::default()).await
     };
     open(text("max_pages = 1 # \u{e4}"), true).await?.abandon().await?;

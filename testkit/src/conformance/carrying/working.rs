@@ -300,6 +300,7 @@ pub async fn a_session_that_is_abandoned_leaves_its_crawl_open(carrier: &Carrier
     worker.finish(claimed).await;
     assert_eq!(carrier.stats(&case).await?.status, CrawlState::Running);
     let opening = Opening {
+        judging: None,
         crawl: case.crawl.clone(),
         terms: Terms::default(),
         text: None,

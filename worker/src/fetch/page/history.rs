@@ -1,7 +1,7 @@
 //! The remembered state of a URL's page, and the work that it saves, in a crawl that fetches pages again.
 
-use trawl_common::frontier::Recrawl;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Skip};
+use trawl_common::frontier::{Period, Recrawl};
 use trawl_common::ports::{OpenCrawl, PageVisit, Terms};
 use trawl_common::spider::item::{Change, Item};
 use trawl_common::spider::page_history::{self, NOT_MODIFIED, PageAnswer, Tally, Validators, Visited};
@@ -19,6 +19,8 @@ pub(crate) struct History {
     recrawl: Recrawl,
     /// The start of the crawl.
     start: UnixMs,
+    /// When the crawl ran whose dead letters this crawl replays.
+    replays: Option<Period>,
     /// The last visit.
     last: Option<Visited>,
 }
@@ -28,19 +30,22 @@ impl History {
     /// page once, and for requests.
     pub(crate) async fn new(fetching: &Fetching, job: &Job) -> Result<Self, Outcome> {
         let (crawl, url) = (&job.message.crawl, &job.url);
-        let OpenCrawl { terms: Terms { recrawl, .. }, started: start } = job.crawl;
+        let OpenCrawl { terms: Terms { recrawl, replays, .. }, started: start } = job.crawl;
         if recrawl.is_never() || job.request().is_some() {
-            return Ok(Self { recrawl: Recrawl::Never, start, last: None });
+            return Ok(Self { recrawl: Recrawl::Never, start, replays, last: None });
         }
         let looking = || fetching.pages.look(&crawl.spider, std::slice::from_ref(url));
         let known = fetching.context.health.insist("looking up what is remembered", looking).await;
         let mut known = known.map_err(|error| aborted(&fetching.context.health, error))?;
-        Ok(Self { recrawl, start, last: known.pop().flatten() })
+        Ok(Self { recrawl, start, replays, last: known.pop().flatten() })
     }
 
     /// Returns the reason to skip the page, if it need not be requested.
     pub(crate) fn reason_to_skip(&self) -> Option<Skip> {
         let last = self.before()?;
+        if self.replays.is_some_and(|replayed| replayed.contains(last.fetched_at)) {
+            return Some(Skip::Fresh);
+        }
         self.recrawl.reason_to_skip(Some(last.fetched_at), None, UnixMs::now())
     }
 

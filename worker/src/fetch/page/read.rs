@@ -1,5 +1,6 @@
 //! Reads a page by its spider's rules or its program.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -73,7 +74,8 @@ pub(super) async fn given(
     let (own_tasks, elsewhere) = asked_for(&fetching.spiders, message, tasks)
         .map_err(|failure| program_failed(fetching, job, failure))?;
     let landed = landed(job, &response);
-    let Extraction { items, links, canonical, left_out, missing, unfit, path, list, .. } = extraction;
+    let Extraction { items, links, canonical, left_out, missing, required, unfit, path, list, .. } =
+        extraction;
     let missing = named(job, missing);
     tell_unfit(job, &unfit);
     tell_list_end(job, list.as_ref());
@@ -101,7 +103,8 @@ pub(super) async fn given(
     let bytes = response.body.len() as u64;
     let counted = ItemCounts::of_page(&spider.spider, &items, file.as_ref().map_or(0, |file| file.items()));
     // The items of a known page are counted with the other one.
-    let counted = ItemCounts { is_without: counted.is_without && !is_known, ..counted };
+    let required = if is_known { BTreeMap::new() } else { required };
+    let counted = ItemCounts { is_without: counted.is_without && !is_known, required, ..counted };
     let page = page(job, history, items, response);
     let ids = Ids::ByPlace(name(job, own).to_owned(), page.items.len());
     let file = file.zip(like).map(|(file, like)| Box::new(FileItems::new(file, &page, like, ids)));

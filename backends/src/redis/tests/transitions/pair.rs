@@ -43,6 +43,7 @@ impl Pair {
             max_pages: limit(setup.max_pages),
             max_per_host: limit(setup.max_per_host),
             file: None,
+            replays: None,
         };
         let is_adhoc = setup.kind == Kind::Adhoc;
         let crawl = if is_adhoc { CrawlRef::adhoc() } else { crawl("c") };

@@ -1,0 +1,71 @@
+//! How the result of a crawl is judged.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::num::NonZeroU64;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// `[expect]`: what a crawl of the spider yields if all is well, which is looked at when it has finished.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Expect {
+    /// How many pages and tasks are done, at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub done: Option<NonZeroU64>,
+    /// How many items it gives, at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<NonZeroU64>,
+    /// Which share of its items has a value in a field, at least: from 0 to 1.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub fields: BTreeMap<String, f64>,
+}
+
+/// How the result of a crawl is judged, which is kept with the crawl. As text a JSON object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Judging {
+    /// The least that it is expected to yield.
+    pub expect: Expect,
+    /// Whether someone has chosen which URLs it takes for seen. Then it is in order that it finds nothing new.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_dedup_chosen: bool,
+}
+
+impl Judging {
+    /// Returns the same for a crawl that replays a part of another: shares still count, numbers do not.
+    pub fn of_replay(self) -> Self {
+        let expect = Expect { fields: self.expect.fields, ..Expect::default() };
+        Self { expect, ..self }
+    }
+}
+
+impl FromStr for Judging {
+    type Err = serde_json::Error;
+    fn from_str(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+}
+
+impl fmt::Display for Judging {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_a_crawl_is_judged_reads_as_it_is_written_and_a_replay_owes_no_numbers() {
+        let expect =
+            Expect { done: NonZeroU64::new(5), items: None, fields: [("price".to_owned(), 0.5)].into() };
+        let judging = Judging { expect, is_dedup_chosen: false };
+        assert_eq!(judging.to_string(), r#"{"expect":{"done":5,"fields":{"price":0.5}}}"#);
+        assert_eq!(judging.to_string().parse::<Judging>().unwrap(), judging);
+        assert_eq!(judging.of_replay().to_string(), r#"{"expect":{"fields":{"price":0.5}}}"#);
+        assert_eq!("{}".parse::<Judging>().unwrap(), Judging::default());
+    }
+}
