@@ -140,7 +140,7 @@ impl Args {
                 self.produce(&ports, &settings, job, &crawl, &signals, &global).await
             }
             Beginning::Known(crawl) => self.produce(&ports, &settings, job, &crawl, &signals, &global).await,
-            Beginning::Not(running) => Ok(self.leave_alone(&global, running)),
+            Beginning::Not(running) => Ok(self.leave_alone(&global, *running)),
         }
     }
 

@@ -21,7 +21,7 @@ pub(crate) enum Beginning {
     /// Read the sources for this crawl, which may have been opened before.
     Known(CrawlRef),
     /// Do nothing, because this crawl is not over.
-    Not(CrawlStats),
+    Not(Box<CrawlStats>),
 }
 
 /// Returns the crawl for a run without `--crawl`: a new one, unless a crawl of the `spider` is still running. Then
@@ -35,7 +35,7 @@ pub(crate) async fn beginning(
 ) -> Result<Beginning> {
     let default = if dedup.is_revisiting() { IfRunning::Exit } else { IfRunning::Start };
     Ok(match (running(stats, spider).await?, if_running.unwrap_or(default)) {
-        (Some(stats), IfRunning::Exit) => Beginning::Not(stats),
+        (Some(stats), IfRunning::Exit) => Beginning::Not(Box::new(stats)),
         (Some(stats), IfRunning::Join) => Beginning::Known(stats.crawl_ref()),
         (_, IfRunning::Start) | (None, _) => {
             Beginning::New(CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: spider.clone() })

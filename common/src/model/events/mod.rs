@@ -15,6 +15,7 @@ pub use pattern::{NoPattern, Pattern};
 /// A notification for subscribers. A repeated event has the same id.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
+#[expect(clippy::large_enum_variant, reason = "events are few, and each is sent at once")]
 pub enum Event {
     /// An event of a crawl.
     Crawl(CrawlEvent),
