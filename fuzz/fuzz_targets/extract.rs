@@ -94,8 +94,11 @@ fn every_kind() -> Spider {
         fields,
         page: None,
     };
-    let follow =
-        Follow { next: vec![sited("a::attr(rel)").into(), sited("$..next").into()], canonical: true, ..Follow::default() };
+    let follow = Follow {
+        next: vec![sited("a::attr(rel)").into(), sited("$..next").into()],
+        canonical: true,
+        ..Follow::default()
+    };
     Spider {
         items: vec![rule("page", None, fields), rule("each", Some("li"), inner())],
         follow: Some(follow),
