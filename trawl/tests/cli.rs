@@ -97,7 +97,8 @@ async fn with_q_only_problems_are_printed() {
     let printed = stderr(&output);
     assert!(printed.contains("problem: none.xml: cannot be opened"), "{printed}");
     assert!(printed.contains("1 failed: `trawl dlq list --state crawl.db`"), "{printed}");
-    assert_eq!((printed.lines().count(), output.status.code()), (2, Some(1)), "{printed}");
+    assert!(printed.contains("fails: 1 of 1 URL (http)"), "{printed}");
+    assert_eq!((printed.lines().count(), output.status.code()), (3, Some(1)), "{printed}");
 }
 
 #[tokio::test]

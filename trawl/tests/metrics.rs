@@ -124,6 +124,8 @@ const WATCHERS: [(&str, &str); 4] = [
 #[tokio::test]
 async fn dashboard_alerts_scaler_and_document_name_what_a_fleet_measures_and_nothing_else() {
     let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
+    let login = format!("[[login.steps]]\nurl = '{}'\n", site.page(0));
+    std::fs::write(fleet.folder.path().join(format!("spiders/{}.toml", fleet.name)), login).unwrap();
     let (_worker, worker) = measuring(&fleet, &[]).await;
     // Once a page has passed through them, all queues exist.
     let mut producer = fleet.producer(&format!("{}/sitemap.xml", site.origin));

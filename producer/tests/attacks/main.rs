@@ -102,6 +102,8 @@ fn settings() -> Settings {
     let mut settings = Settings::default();
     settings.fetch.allow_networks = vec!["127.0.0.1".parse().unwrap()];
     settings.politeness.rate = Rate::Unlimited;
+    // A source that fails is asked once: each retry waits.
+    settings.retry.max = 0;
     settings.producer.max_bytes = ByteSize(MAX_BYTES as u64);
     settings.producer.max_urls = 50_000;
     settings.producer.max_backlog = NonZeroU64::MIN;

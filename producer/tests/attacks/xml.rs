@@ -136,7 +136,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
             "<!doctype html><html><title>Not found</title></html>",
             0,
             0,
-            &["root element `html` is neither a sitemap's nor a feed's"],
+            &["is a web page, not a list of pages"],
         ),
         attack(
             "two million empty elements, beyond the size allowed",
