@@ -17,6 +17,7 @@ mod follow;
 mod form;
 mod items;
 mod jmespath;
+mod language;
 mod limits;
 mod list;
 mod login;

@@ -5,7 +5,8 @@ use std::cell::Cell;
 
 use serde_json::{Map, Value};
 
-use super::expression::{Comparison, Expression};
+use super::expression::Expression;
+use crate::language::Comparison;
 
 /// Maximum number of values that an evaluation looks at or makes, with texts by [`TEXT`] bytes.
 const MAX_STEPS: usize = 5_000_000;
@@ -173,13 +174,7 @@ impl Comparison {
             Self::Unequal => (!is_equal(one, other)).into(),
             order => {
                 let (Some(one), Some(other)) = (one.as_f64(), other.as_f64()) else { return Value::Null };
-                match order {
-                    Self::Less => one < other,
-                    Self::LessOrEqual => one <= other,
-                    Self::Greater => one > other,
-                    _ => one >= other,
-                }
-                .into()
+                order.of_numbers(one, other).into()
             }
         }
     }

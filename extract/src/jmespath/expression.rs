@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::functions::Function;
+use crate::language::Comparison;
 
 #[derive(Clone, Debug)]
 pub(super) enum Expression {
@@ -30,14 +31,4 @@ pub(super) enum Expression {
     /// `&`: an expression that a function evaluates.
     Reference(Box<Self>),
     Call(Function, Vec<Self>),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Comparison {
-    Equal,
-    Unequal,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
 }

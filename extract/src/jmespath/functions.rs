@@ -7,6 +7,7 @@ use serde_json::{Map, Number, Value};
 
 use super::evaluate::{Evaluation, Unmet, is_equal, size};
 use super::expression::Expression;
+use crate::language::{MANY, check_number};
 
 /// A function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +40,6 @@ pub(super) enum Function {
     Values,
 }
 
-const MOST: usize = 100;
-
 impl Function {
     /// All functions by name, with the numbers of arguments that each may have.
     pub(super) const ALL: [(&'static str, Self, RangeInclusive<usize>); 26] = [
@@ -56,10 +55,10 @@ impl Function {
         ("map", Self::Map, 2..=2),
         ("max", Self::Max, 1..=1),
         ("max_by", Self::MaxBy, 2..=2),
-        ("merge", Self::Merge, 1..=MOST),
+        ("merge", Self::Merge, 1..=MANY),
         ("min", Self::Min, 1..=1),
         ("min_by", Self::MinBy, 2..=2),
-        ("not_null", Self::NotNull, 1..=MOST),
+        ("not_null", Self::NotNull, 1..=MANY),
         ("reverse", Self::Reverse, 1..=1),
         ("sort", Self::Sort, 1..=1),
         ("sort_by", Self::SortBy, 2..=2),
@@ -90,13 +89,7 @@ impl Function {
         let Some((name, _, numbers)) = Self::ALL.into_iter().find(|(_, other, _)| *other == self) else {
             return Ok(());
         };
-        if !numbers.contains(&arguments.len()) {
-            let wanted = match (*numbers.start(), *numbers.end()) {
-                (least, most) if least == most => least.to_string(),
-                (least, _) => format!("{least} or more"),
-            };
-            return Err(format!("`{name}()` has {wanted} arguments, not {}", arguments.len()));
-        }
+        check_number(name, &numbers, arguments.len())?;
         for (place, argument) in arguments.iter().enumerate() {
             let is_reference = matches!(argument, Expression::Reference(_));
             if is_reference != (self.reference() == Some(place)) {

@@ -1,16 +1,10 @@
 //! Parses expressions by the binding powers of the reference implementations.
 
-use std::vec::IntoIter;
-
-use trawl_common::nearest::nearest;
-use trawl_common::text::printable;
-
-use super::expression::{Comparison, Expression};
+use super::expression::Expression;
 use super::functions::Function;
 use super::lexer::{Token, tokens};
+use crate::language::{Comparison, Tokens, no_function};
 
-/// Maximum length of an expression, in bytes.
-const MAX_LENGTH: usize = 4096;
 /// Maximum number of tokens of an expression.
 const MAX_TOKENS: usize = 500;
 /// Maximum nesting of an expression.
@@ -23,34 +17,21 @@ type Parsed = Result<Expression, String>;
 
 /// Parses an expression.
 pub(super) fn parse(text: &str) -> Parsed {
-    if text.len() > MAX_LENGTH {
-        return Err(format!("it is longer than {MAX_LENGTH} bytes"));
-    }
-    let tokens = tokens(text)?;
-    if tokens.len() > MAX_TOKENS {
-        return Err(format!("it has more than {MAX_TOKENS} words and signs"));
-    }
-    let mut parser = Parser { text, tokens: tokens.into_iter(), depth: 0 };
+    let tokens = Tokens::new(text, tokens, MAX_TOKENS)?;
+    let mut parser = Parser { tokens, depth: 0 };
     let expression = parser.expression(0)?;
-    if parser.peek().is_some() {
-        return Err(parser.unexpected("the end"));
-    }
+    parser.tokens.end()?;
     Ok(expression)
 }
 
 struct Parser<'a> {
-    text: &'a str,
-    tokens: IntoIter<(usize, Token)>,
+    tokens: Tokens<'a, Token>,
     depth: usize,
 }
 
 impl Parser<'_> {
-    fn peek(&self) -> Option<&Token> {
-        self.tokens.as_slice().first().map(|(_, token)| token)
-    }
-
     fn sign(&self) -> Option<&'static str> {
-        match self.peek() {
+        match self.tokens.peek() {
             Some(Token::Sign(sign)) => Some(sign),
             _ => None,
         }
@@ -58,8 +39,8 @@ impl Parser<'_> {
 
     /// Returns the sign after the next token.
     fn second_sign(&self) -> Option<&'static str> {
-        match self.tokens.as_slice().get(1) {
-            Some((_, Token::Sign(sign))) => Some(sign),
+        match self.tokens.second() {
+            Some(Token::Sign(sign)) => Some(sign),
             _ => None,
         }
     }
@@ -73,15 +54,7 @@ impl Parser<'_> {
     }
 
     fn needs(&mut self, sign: &str) -> Result<(), String> {
-        if self.takes(sign) { Ok(()) } else { Err(self.unexpected(&format!("`{sign}`"))) }
-    }
-
-    /// Says that something else is wanted here.
-    fn unexpected(&self, wanted: &str) -> String {
-        match self.tokens.as_slice().first() {
-            Some((at, _)) => format!("{wanted} is wanted before `{}`", printable(&self.text[*at..], 40)),
-            None => format!("{wanted} is wanted at its end"),
-        }
+        if self.takes(sign) { Ok(()) } else { Err(self.tokens.unexpected(&format!("`{sign}`"))) }
     }
 
     fn power(&self) -> u8 {
@@ -118,7 +91,7 @@ impl Parser<'_> {
     /// Parses the beginning of an expression.
     fn first(&mut self) -> Parsed {
         let here = || Box::new(Expression::Here);
-        match self.peek().cloned() {
+        match self.tokens.peek().cloned() {
             Some(Token::Literal(value)) => {
                 self.tokens.next();
                 Ok(Expression::Literal(value))
@@ -166,9 +139,9 @@ impl Parser<'_> {
                     Ok(Expression::Reference(self.expression(0)?.into()))
                 }
                 "[" => self.bracket(Expression::Here, true),
-                _ => Err(self.unexpected("an expression")),
+                _ => Err(self.tokens.unexpected("an expression")),
             },
-            _ => Err(self.unexpected("an expression")),
+            _ => Err(self.tokens.unexpected("an expression")),
         }
     }
 
@@ -205,7 +178,7 @@ impl Parser<'_> {
             Some("<=") => Comparison::LessOrEqual,
             Some(">") => Comparison::Greater,
             Some(">=") => Comparison::GreaterOrEqual,
-            _ => return Err(self.unexpected("an operator")),
+            _ => return Err(self.tokens.unexpected("an operator")),
         };
         self.tokens.next();
         Ok(Expression::Compare(comparison, left.into(), self.expression(5)?.into()))
@@ -228,7 +201,7 @@ impl Parser<'_> {
     /// Parses `[0]`, `[1:2]` and `[*]`, and at the beginning of an expression `[a, b]`.
     fn bracket(&mut self, left: Expression, is_first: bool) -> Parsed {
         self.tokens.next();
-        match self.peek() {
+        match self.tokens.peek() {
             Some(Token::Number(_) | Token::Sign(":")) => {
                 let (index, is_slice) = self.index()?;
                 let found = Expression::Then(left.into(), index.into());
@@ -245,7 +218,7 @@ impl Parser<'_> {
                 Ok(Expression::Each(left.into(), right.into()))
             }
             _ if is_first => self.list(),
-            _ => Err(self.unexpected("a number, `*` or `?`")),
+            _ => Err(self.tokens.unexpected("a number, `*` or `?`")),
         }
     }
 
@@ -253,7 +226,7 @@ impl Parser<'_> {
         let mut parts = [None; 3];
         let mut place = 0;
         loop {
-            match self.peek() {
+            match self.tokens.peek() {
                 Some(Token::Number(number)) if parts[place].is_none() => {
                     parts[place] = Some(*number);
                     self.tokens.next();
@@ -266,7 +239,7 @@ impl Parser<'_> {
                     self.tokens.next();
                     break;
                 }
-                _ => return Err(self.unexpected("`]`")),
+                _ => return Err(self.tokens.unexpected("`]`")),
             }
         }
         match (place, parts) {
@@ -287,7 +260,7 @@ impl Parser<'_> {
                 self.tokens.next();
                 self.after_dot(power)
             }
-            _ => Err(self.unexpected("`.` or `[`")),
+            _ => Err(self.tokens.unexpected("`.` or `[`")),
         }
     }
 
@@ -304,7 +277,7 @@ impl Parser<'_> {
     }
 
     fn after_dot(&mut self, power: u8) -> Parsed {
-        match self.peek() {
+        match self.tokens.peek() {
             Some(Token::Name(_) | Token::Quoted(_) | Token::Sign("*")) => self.expression(power),
             Some(Token::Sign("[")) => {
                 self.tokens.next();
@@ -314,7 +287,7 @@ impl Parser<'_> {
                 self.tokens.next();
                 self.object()
             }
-            _ => Err(self.unexpected("a name, `*`, `[` or `{`")),
+            _ => Err(self.tokens.unexpected("a name, `*`, `[` or `{`")),
         }
     }
 
@@ -332,8 +305,8 @@ impl Parser<'_> {
     fn object(&mut self) -> Parsed {
         let mut parts = Vec::new();
         loop {
-            let Some(Token::Name(name) | Token::Quoted(name)) = self.peek().cloned() else {
-                return Err(self.unexpected("a name"));
+            let Some(Token::Name(name) | Token::Quoted(name)) = self.tokens.peek().cloned() else {
+                return Err(self.tokens.unexpected("a name"));
             };
             self.tokens.next();
             self.needs(":")?;
@@ -359,7 +332,7 @@ impl Parser<'_> {
         }
         let Some(function) = Function::from_name(name) else {
             let names = Function::ALL.iter().map(|(name, ..)| *name);
-            return Err(format!("there is no function `{}`{}", printable(name, 40), nearest(name, names)));
+            return Err(no_function(name, names));
         };
         function.check(&arguments)?;
         Ok(Expression::Call(function, arguments))

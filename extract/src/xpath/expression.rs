@@ -3,6 +3,7 @@
 use regex::Regex;
 
 use super::functions::Function;
+use crate::language::Comparison;
 
 #[derive(Debug)]
 pub(super) enum Expression {
@@ -18,16 +19,6 @@ pub(super) enum Expression {
     Call(Function, Vec<Self>),
     /// `re:test` with a constant pattern.
     Matches(Box<Self>, Regex),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Comparison {
-    Equal,
-    Unequal,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
 }
 
 #[derive(Clone, Copy, Debug)]

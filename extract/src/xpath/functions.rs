@@ -9,6 +9,7 @@ use super::evaluate::{At, Evaluation, Stopped};
 use super::expression::Expression;
 use super::nodes::NodeId;
 use super::value::{Value, is_blank};
+use crate::language::{MANY, check_number};
 
 /// A function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,19 +44,17 @@ pub(super) enum Function {
     True,
 }
 
-const MOST: usize = 100;
-
 impl Function {
     /// All functions by name, with the numbers of arguments that each may have.
     pub(super) const ALL: [(&'static str, Self, RangeInclusive<usize>); 28] = [
         ("boolean", Self::Boolean, 1..=1),
         ("ceiling", Self::Ceiling, 1..=1),
-        ("concat", Self::Concat, 2..=MOST),
+        ("concat", Self::Concat, 2..=MANY),
         ("contains", Self::Contains, 2..=2),
         ("count", Self::Count, 1..=1),
         ("false", Self::False, 0..=0),
         ("floor", Self::Floor, 1..=1),
-        ("has-class", Self::HasClass, 1..=MOST),
+        ("has-class", Self::HasClass, 1..=MANY),
         ("id", Self::Id, 1..=1),
         ("lang", Self::Lang, 1..=1),
         ("last", Self::Last, 0..=0),
@@ -87,14 +86,7 @@ impl Function {
         let Some((name, _, numbers)) = Self::ALL.into_iter().find(|(_, other, _)| *other == self) else {
             return Ok(());
         };
-        if !numbers.contains(&arguments.len()) {
-            let wanted = match (*numbers.start(), *numbers.end()) {
-                (least, most) if least == most => least.to_string(),
-                (least, MOST) => format!("{least} or more"),
-                (least, most) => format!("{least} to {most}"),
-            };
-            return Err(format!("`{name}()` has {wanted} arguments, not {}", arguments.len()));
-        }
+        check_number(name, &numbers, arguments.len())?;
         let is_of_nodes =
             matches!(self, Self::Count | Self::Sum | Self::LocalName | Self::Name | Self::NamespaceUri);
         if is_of_nodes && arguments.first().is_some_and(|first| !first.finds_nodes()) {

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use super::evaluate::{Evaluation, Stopped};
-use super::expression::{Arithmetic, Comparison};
+use super::expression::Arithmetic;
 use super::nodes::NodeId;
 use super::value::{Value, number};
+use crate::language::Comparison;
 
 impl Arithmetic {
     pub(super) fn of(self, one: f64, other: f64) -> f64 {
@@ -22,19 +23,6 @@ impl Arithmetic {
 impl Comparison {
     fn is_of_order(self) -> bool {
         !matches!(self, Self::Equal | Self::Unequal)
-    }
-
-    fn of_numbers(self, one: f64, other: f64) -> bool {
-        match self {
-            #[expect(clippy::float_cmp, reason = "XPath compares exactly")]
-            Self::Equal => one == other,
-            #[expect(clippy::float_cmp, reason = "XPath compares exactly")]
-            Self::Unequal => one != other,
-            Self::Less => one < other,
-            Self::LessOrEqual => one <= other,
-            Self::Greater => one > other,
-            Self::GreaterOrEqual => one >= other,
-        }
     }
 
     fn of_texts(self, one: &str, other: &str) -> bool {

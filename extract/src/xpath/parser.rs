@@ -1,19 +1,16 @@
 //! Parses expressions (XPath 1.0, section 3).
 
-use std::vec::IntoIter;
-
 use regex::RegexBuilder;
 use trawl_common::nearest::nearest;
 use trawl_common::spider::pattern::reason;
 use trawl_common::text::printable;
 
 use super::MAX_PATTERNS;
-use super::expression::{Arithmetic, Axis, Comparison, Expression, Path, Start, Step, Test};
+use super::expression::{Arithmetic, Axis, Expression, Path, Start, Step, Test};
 use super::functions::Function;
 use super::lexer::{Token, tokens};
+use crate::language::{Comparison, Tokens, no_function};
 
-/// Maximum length of an expression, in bytes.
-const MAX_LENGTH: usize = 4096;
 /// Maximum number of tokens of an expression.
 const MAX_TOKENS: usize = 1000;
 /// Maximum nesting of an expression.
@@ -23,24 +20,15 @@ const MAX_PATTERN: usize = 256 << 10;
 
 /// Parses an expression, which may have `patterns_left` patterns, and takes its own from them.
 pub(super) fn parse(text: &str, patterns_left: &mut usize) -> Result<Expression, String> {
-    if text.len() > MAX_LENGTH {
-        return Err(format!("it is longer than {MAX_LENGTH} bytes"));
-    }
-    let tokens = tokens(text)?;
-    if tokens.len() > MAX_TOKENS {
-        return Err(format!("it has more than {MAX_TOKENS} words and signs"));
-    }
-    let mut parser = Parser { text, tokens: tokens.into_iter(), depth: 0, patterns_left };
+    let tokens = Tokens::new(text, tokens, MAX_TOKENS)?;
+    let mut parser = Parser { tokens, depth: 0, patterns_left };
     let expression = parser.expression()?;
-    if parser.peek().is_some() {
-        return Err(parser.unexpected("the end"));
-    }
+    parser.tokens.end()?;
     Ok(expression)
 }
 
 struct Parser<'a> {
-    text: &'a str,
-    tokens: IntoIter<(usize, Token)>,
+    tokens: Tokens<'a, Token>,
     depth: usize,
     patterns_left: &'a mut usize,
 }
@@ -48,16 +36,9 @@ struct Parser<'a> {
 type Parsed = Result<Expression, String>;
 
 impl Parser<'_> {
-    fn peek(&self) -> Option<&Token> {
-        self.tokens.as_slice().first().map(|(_, token)| token)
-    }
-
-    fn second(&self) -> Option<&Token> {
-        self.tokens.as_slice().get(1).map(|(_, token)| token)
-    }
-
     fn takes(&mut self, sign: &str) -> bool {
-        let is_next = matches!(self.peek(), Some(Token::Sign(next) | Token::Word(next)) if *next == sign);
+        let is_next =
+            matches!(self.tokens.peek(), Some(Token::Sign(next) | Token::Word(next)) if *next == sign);
         if is_next {
             self.tokens.next();
         }
@@ -65,15 +46,7 @@ impl Parser<'_> {
     }
 
     fn needs(&mut self, sign: &str) -> Result<(), String> {
-        if self.takes(sign) { Ok(()) } else { Err(self.unexpected(&format!("`{sign}`"))) }
-    }
-
-    /// Says that something else is wanted here.
-    fn unexpected(&self, wanted: &str) -> String {
-        match self.tokens.as_slice().first() {
-            Some((at, _)) => format!("{wanted} is wanted before `{}`", printable(&self.text[*at..], 40)),
-            None => format!("{wanted} is wanted at its end"),
-        }
+        if self.takes(sign) { Ok(()) } else { Err(self.tokens.unexpected(&format!("`{sign}`"))) }
     }
 
     fn expression(&mut self) -> Parsed {
@@ -177,7 +150,7 @@ impl Parser<'_> {
         if let Some(primary) = self.primary()? {
             let filters = self.filters()?;
             let mut steps = Vec::new();
-            if matches!(self.peek(), Some(Token::Sign("/" | "//"))) {
+            if matches!(self.tokens.peek(), Some(Token::Sign("/" | "//"))) {
                 self.steps_after(&mut steps)?;
             }
             if filters.is_empty() && steps.is_empty() {
@@ -196,7 +169,7 @@ impl Parser<'_> {
             }
             return Ok(path(Start::Root, Vec::new(), steps));
         }
-        if matches!(self.peek(), Some(Token::Sign("//"))) {
+        if matches!(self.tokens.peek(), Some(Token::Sign("//"))) {
             self.steps_after(&mut steps)?;
             return Ok(path(Start::Root, Vec::new(), steps));
         }
@@ -218,7 +191,7 @@ impl Parser<'_> {
     }
 
     fn begins_step(&self) -> bool {
-        matches!(self.peek(), Some(Token::Name(_) | Token::Sign("." | ".." | "@")))
+        matches!(self.tokens.peek(), Some(Token::Name(_) | Token::Sign("." | ".." | "@")))
     }
 
     fn step(&mut self) -> Result<Step, String> {
@@ -228,7 +201,9 @@ impl Parser<'_> {
             }
         }
         let axis = self.axis()?;
-        let Some(Token::Name(name)) = self.peek().cloned() else { return Err(self.unexpected("a step")) };
+        let Some(Token::Name(name)) = self.tokens.peek().cloned() else {
+            return Err(self.tokens.unexpected("a step"));
+        };
         self.tokens.next();
         let test = if self.takes("(") { self.node_test(&name)? } else { name_test(name) };
         Ok(Step { axis, test, filters: self.filters()? })
@@ -238,7 +213,9 @@ impl Parser<'_> {
         if self.takes("@") {
             return Ok(Axis::Attribute);
         }
-        let (Some(Token::Name(name)), Some(Token::Sign("::"))) = (self.peek().cloned(), self.second()) else {
+        let (Some(Token::Name(name)), Some(Token::Sign("::"))) =
+            (self.tokens.peek().cloned(), self.tokens.second())
+        else {
             return Ok(Axis::Child);
         };
         let axis = Axis::ALL.into_iter().find(|(other, _)| *other == name).map(|(_, axis)| axis);
@@ -257,7 +234,7 @@ impl Parser<'_> {
             "text" => Test::Text,
             "comment" => Test::Comment,
             "processing-instruction" => {
-                if let Some(Token::Text(_)) = self.peek() {
+                if let Some(Token::Text(_)) = self.tokens.peek() {
                     self.tokens.next();
                 }
                 Test::Instruction
@@ -279,8 +256,8 @@ impl Parser<'_> {
 
     /// Parses what is no path, if it comes next.
     fn primary(&mut self) -> Result<Option<Expression>, String> {
-        let is_called = matches!(self.second(), Some(Token::Sign("(")));
-        match self.peek().cloned() {
+        let is_called = matches!(self.tokens.second(), Some(Token::Sign("(")));
+        match self.tokens.peek().cloned() {
             Some(Token::Text(text)) => {
                 self.tokens.next();
                 Ok(Some(Expression::Text(text)))
@@ -319,7 +296,7 @@ impl Parser<'_> {
         }
         let Some(function) = Function::from_name(name) else {
             let names = Function::ALL.iter().map(|(name, ..)| *name).chain(["re:test"]);
-            return Err(format!("there is no function `{}`{}", printable(name, 40), nearest(name, names)));
+            return Err(no_function(name, names));
         };
         function.check(&arguments)?;
         Ok(Expression::Call(function, arguments))
