@@ -7,6 +7,7 @@ pub mod cluster;
 pub mod conformance;
 pub mod echo_site;
 pub mod faults;
+pub mod gate;
 pub mod hostile;
 pub mod many_hosts;
 pub mod own_redis;

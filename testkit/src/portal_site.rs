@@ -13,7 +13,8 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+
+use crate::gate::Gate;
 
 /// The number of orders on each page of the list, and of pages.
 pub const PER_PAGE: usize = 10;
@@ -50,6 +51,8 @@ pub fn check(items: &[Value]) {
 pub struct PortalSite {
     /// `http://127.0.0.1:port`
     pub origin: String,
+    /// Holds pages of sessions back.
+    pub gate: Arc<Gate>,
     shared: Arc<Shared>,
 }
 
@@ -82,10 +85,7 @@ struct Shared {
     /// The time after which it lapses.
     lifetime: Duration,
     state: Mutex<Portal>,
-    /// Number of pages of sessions so far.
-    count: watch::Sender<usize>,
-    /// Number of such requests that are answered; further ones wait until it rises.
-    open: watch::Sender<usize>,
+    gate: Arc<Gate>,
 }
 
 #[derive(Default)]
@@ -107,16 +107,12 @@ impl PortalSite {
     pub async fn serve(per_session: usize, lifetime: Duration) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port is free");
         let origin = format!("http://{}", listener.local_addr().expect("it is bound"));
-        let shared = Arc::new(Shared {
-            per_session,
-            lifetime,
-            state: Mutex::default(),
-            count: watch::Sender::new(0),
-            open: watch::Sender::new(usize::MAX),
-        });
+        let gate = Arc::<Gate>::default();
+        let shared =
+            Arc::new(Shared { per_session, lifetime, state: Mutex::default(), gate: Arc::clone(&gate) });
         let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { origin, shared }
+        Self { origin, gate, shared }
     }
 
     /// Returns the portal's log.
@@ -147,21 +143,6 @@ impl PortalSite {
     /// Has the form sent to another URL.
     pub fn send_form_to(&self, url: &str) {
         self.shared.lock().form_target = Some(url.to_owned());
-    }
-
-    /// Answers no more pages of sessions than this until [`answer_all`](Self::answer_all).
-    pub fn hold_after(&self, count: usize) {
-        self.shared.open.send_replace(count);
-    }
-
-    /// Answers all requests.
-    pub fn answer_all(&self) {
-        self.shared.open.send_replace(usize::MAX);
-    }
-
-    /// Waits until this many pages of sessions were asked for.
-    pub async fn asked_for(&self, count: usize) {
-        let _ = self.shared.count.subscribe().wait_for(|asked| *asked >= count).await;
     }
 }
 
@@ -277,13 +258,7 @@ fn form_page(token: &str, target: Option<&str>) -> Html<String> {
 async fn page(shared: &Shared, path: &str, query: &str, key: &str, seen: &str) -> Response {
     let is_api = path.starts_with("/api/");
     if path != "/account" {
-        let mut number = 0;
-        shared.count.send_modify(|count| {
-            *count += 1;
-            number = *count;
-        });
-        let mut open = shared.open.subscribe();
-        let _ = open.wait_for(|open| number <= *open).await;
+        shared.gate.pass().await;
     }
     if path == "/of-another-account" || !shared.admits(key) {
         return match is_api {

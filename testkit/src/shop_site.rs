@@ -12,7 +12,8 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+
+use crate::gate::Gate;
 
 /// The categories.
 pub const CATEGORIES: [&str; 3] = ["Books", "Music", "Toys & Games"];
@@ -72,15 +73,14 @@ pub fn check(origin: &str, items: &[Value]) {
 pub struct ShopSite {
     /// `http://127.0.0.1:port`
     pub origin: String,
+    /// Holds requests back.
+    pub gate: Arc<Gate>,
     shared: Arc<Shared>,
 }
 
 struct Shared {
     asked: Mutex<HashMap<String, usize>>,
-    /// Number of requests so far.
-    count: watch::Sender<usize>,
-    /// Number of requests that are answered; further ones wait until it rises.
-    open: watch::Sender<usize>,
+    gate: Arc<Gate>,
 }
 
 impl ShopSite {
@@ -91,14 +91,11 @@ impl ShopSite {
     pub async fn serve() -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port is free");
         let origin = format!("http://{}", listener.local_addr().expect("it is bound"));
-        let shared = Arc::new(Shared {
-            asked: Mutex::default(),
-            count: watch::Sender::new(0),
-            open: watch::Sender::new(usize::MAX),
-        });
+        let gate = Arc::<Gate>::default();
+        let shared = Arc::new(Shared { asked: Mutex::default(), gate: Arc::clone(&gate) });
         let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { origin, shared }
+        Self { origin, gate, shared }
     }
 
     /// Returns the number of requests for each path with query, and body if there is one.
@@ -106,21 +103,6 @@ impl ShopSite {
         let mut asked = self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
         asked.remove("GET /robots.txt");
         asked
-    }
-
-    /// Answers no more requests than this until [`answer_all`](Self::answer_all).
-    pub fn hold_after(&self, count: usize) {
-        self.shared.open.send_replace(count);
-    }
-
-    /// Answers all requests.
-    pub fn answer_all(&self) {
-        self.shared.open.send_replace(usize::MAX);
-    }
-
-    /// Waits until there were this many requests.
-    pub async fn asked_for(&self, count: usize) {
-        let _ = self.shared.count.subscribe().wait_for(|asked| *asked >= count).await;
     }
 }
 
@@ -136,13 +118,7 @@ async fn answer(
     let query: HashMap<String, String> =
         pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     if uri.path() != "/robots.txt" {
-        let mut number = 0;
-        shared.count.send_modify(|count| {
-            *count += 1;
-            number = *count;
-        });
-        let mut open = shared.open.subscribe();
-        let _ = open.wait_for(|open| number <= *open).await;
+        shared.gate.pass().await;
     }
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let name = format!("{method} {path} {body}").trim().to_owned();

@@ -2,81 +2,35 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "support/workspace.rs"]
+mod workspace;
+
 use std::collections::BTreeSet;
 use std::fs;
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio::process::Command;
 use trawl_testkit::shop_site::{CATEGORIES, PAGES, PER_PAGE, SPIDER, ShopSite, VARIANTS, check};
 
-/// A folder with the spider `shop`.
-struct Workspace(TempDir);
+use crate::workspace::{Crawl, Workspace};
 
-/// A crawl that has ended.
-struct Crawl {
-    code: Option<i32>,
-    stats: Value,
-    items: Vec<Value>,
-    log: String,
+/// Returns a folder with the spider `shop`, whose file has this text after its start.
+fn shop(site: &ShopSite, start: &str, text: &str) -> Workspace {
+    Workspace::new("shop.toml", &format!("start.urls = ['{}{start}']\n{text}\n", site.origin), &[], &[])
 }
 
-impl Workspace {
-    /// Returns a folder with a spider whose file has this text after its start.
-    fn new(site: &ShopSite, start: &str, text: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let text = format!("start.urls = ['{}{start}']\n{text}\n", site.origin);
-        fs::write(folder.path().join("shop.toml"), text).unwrap();
-        fs::write(folder.path().join("trawl.toml"), "[retry]\nbackoff = '10ms'\n").unwrap();
-        Self(folder)
-    }
-
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
-        command.args(words).current_dir(self.0.path()).env_clear().stdin(Stdio::null()).kill_on_drop(true);
-        command
-    }
-
-    async fn run(&self, words: &[&str]) -> Output {
-        self.command(words).output().await.unwrap()
-    }
-
-    fn items(&self) -> Vec<Value> {
-        let text = fs::read_to_string(self.0.path().join("items.jsonl")).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
-    async fn crawl(&self) -> Crawl {
-        let output = self.run(&CRAWL).await;
-        let log = String::from_utf8(output.stderr).unwrap();
-        let stats = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{log}"));
-        Crawl { code: output.status.code(), stats, items: self.items(), log }
-    }
-
-    /// Returns the mistakes of the spider.
-    async fn mistakes(&self) -> String {
-        let output = self.run(&["spider", "check", "shop.toml"]).await;
-        assert_ne!(output.status.code(), Some(0));
-        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
-    }
-
-    /// Returns what `trawl spider try` shows of a page, as JSON.
-    async fn tries(&self, words: &[&str]) -> Value {
-        let all = [&["spider", "try", "shop.toml", "--allow-private", "--json"], words].concat();
-        let output = self.run(&all).await;
-        serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
-    }
+/// Returns what `trawl spider try` shows of a page, as JSON.
+async fn tries(folder: &Workspace, words: &[&str]) -> Value {
+    let all = [&["spider", "try", "shop.toml", "--allow-private", "--json"], words].concat();
+    let output = folder.run(&all).await;
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
 }
-
-const CRAWL: [&str; 6] =
-    ["crawl", "--allow-private", "--rate=unlimited", "--json", "-v", "--spider=shop.toml"];
 
 #[tokio::test]
 async fn what_a_list_says_is_carried_to_details_and_their_variants_and_each_is_there_once() {
     let site = ShopSite::serve().await;
-    let folder = Workspace::new(&site, "/", SPIDER);
+    let folder = shop(&site, "/", SPIDER);
     let crawl = folder.crawl().await;
     assert_eq!(crawl.code, Some(0), "{}", crawl.log);
     check(&site.origin, &crawl.items);
@@ -95,10 +49,10 @@ async fn what_a_list_says_is_carried_to_details_and_their_variants_and_each_is_t
 async fn pages_that_values_are_carried_to_are_archived_like_any_other() {
     let site = ShopSite::serve().await;
     let archive = "[[sinks]]\nkind = 'warc'\npath = 'archive'";
-    let folder = Workspace::new(&site, "/", &format!("{SPIDER}\n{archive}"));
+    let folder = shop(&site, "/", &format!("{SPIDER}\n{archive}"));
     let crawl = folder.crawl().await;
     assert_eq!(crawl.code, Some(0), "{}", crawl.log);
-    let files = fs::read_dir(folder.0.path().join("archive")).unwrap().map(|file| file.unwrap().path());
+    let files = fs::read_dir(folder.path().join("archive")).unwrap().map(|file| file.unwrap().path());
     let index = files.into_iter().find(|file| file.extension().is_some_and(|end| end == "cdxj")).unwrap();
     let archived = fs::read_to_string(index).unwrap().lines().count();
     assert_eq!((archived, &crawl.stats["done"]), (site.asked().len(), &json!(archived)));
@@ -107,12 +61,12 @@ async fn pages_that_values_are_carried_to_are_archived_like_any_other() {
 #[tokio::test]
 async fn a_killed_crawl_goes_on_with_what_was_carried() {
     let site = ShopSite::serve().await;
-    let folder = Workspace::new(&site, "/", SPIDER);
-    site.hold_after(30);
-    let mut crawl = folder.command(&CRAWL).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    site.asked_for(31).await;
+    let folder = shop(&site, "/", SPIDER);
+    site.gate.hold_after(30);
+    let mut crawl = folder.crawling("shop.toml").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    site.gate.asked_for(31).await;
     crawl.kill().await.unwrap();
-    site.answer_all();
+    site.gate.answer_all();
     let crawl = folder.crawl().await;
     assert_eq!(crawl.code, Some(0), "{}", crawl.log);
     check(&site.origin, &crawl.items);
@@ -121,8 +75,8 @@ async fn a_killed_crawl_goes_on_with_what_was_carried() {
 #[tokio::test]
 async fn a_page_that_matches_says_so_and_why_it_is_none_of_the_others() {
     let site = ShopSite::serve().await;
-    let folder = Workspace::new(&site, "/", SPIDER);
-    let tried = folder.tries(&[&format!("{}/c/1", site.origin), "--links"]).await;
+    let folder = shop(&site, "/", SPIDER);
+    let tried = tries(&folder, &[&format!("{}/c/1", site.origin), "--links"]).await;
     let why: Vec<_> = tried["pages"].as_array().unwrap().iter().map(|kind| kind["why_not"].clone()).collect();
     let earlier = "an earlier kind matches";
     assert_eq!(why, [Value::Null, json!(earlier), json!(earlier)]);
@@ -130,11 +84,11 @@ async fn a_page_that_matches_says_so_and_why_it_is_none_of_the_others() {
     let link = &tried["links"][0];
     assert_eq!(link["request"]["data"]["category"], CATEGORIES[1]);
     let url = format!("{}/p/3", site.origin);
-    let tried = folder.tries(&[&url]).await;
+    let tried = tries(&folder, &[&url]).await;
     assert_eq!(tried["pages"][0]["why_not"], "no pattern of `url` matches its URL");
     assert_eq!(tried["pages"][1]["why_not"], "no page or rule of details led to it");
     assert_eq!((&tried["page"], &tried["items"]), (&Value::Null, &json!([])));
-    let tried = folder.tries(&[&url, "--from=details", "--carry=category=Books"]).await;
+    let tried = tries(&folder, &[&url, "--from=details", "--carry=category=Books"]).await;
     assert_eq!(
         (&tried["page"], &tried["items"][0]["fields"]["category"]),
         (&json!("product"), &json!("Books"))
@@ -190,7 +144,7 @@ async fn each_mistake_in_kinds_of_pages_is_named_where_it_stands() {
         ("[[paginate]]\nnumber = 'p'\npage = 'x'", "there is no [[page]] with the name `x`"),
         ("[[paginate]]\nnumber = 'p'\nmost = 0", "must be 1 or more"),
     ] {
-        let said = Workspace::new(&site, "/", text).mistakes().await;
+        let said = shop(&site, "/", text).mistakes().await;
         assert!(said.contains(mistake), "{text}\n{said}");
     }
 }
@@ -202,7 +156,7 @@ async fn listed(start: &str, paginate: &str) -> (Vec<Value>, String, usize) {
     let text = format!(
         "[[items]]\neach = '$.entries[*]'\nfields = {{ id = {{ json = '/id', type = 'json' }} }}\n[[paginate]]\n{paginate}"
     );
-    let crawl = Workspace::new(&site, start, &text).crawl().await;
+    let crawl = shop(&site, start, &text).crawl().await;
     let mut ids: Vec<Value> = crawl.items.iter().map(|item| item["fields"]["id"].clone()).collect();
     ids.sort_by_key(|id| id.as_u64());
     let end = crawl.log.lines().filter(|line| line.contains("a list ends")).collect::<Vec<_>>().join("\n");
@@ -240,7 +194,7 @@ async fn lists_go_on_by_next_links_headers_numbers_and_offsets_and_say_how_they_
         let site = ShopSite::serve().await;
         let text =
             format!("[[items]]\neach = 'article'\nfields = {{ title = 'a' }}\n[[paginate]]\n{paginate}");
-        let crawl = Workspace::new(&site, start, &text).crawl().await;
+        let crawl = shop(&site, start, &text).crawl().await;
         assert!(crawl.log.contains(end), "{paginate}: {}", crawl.log);
         assert_eq!(site.asked().len(), pages, "{paginate}: {:?}", site.asked());
         let at_limit = end == "as `most` allows";
@@ -255,7 +209,7 @@ async fn values_too_long_to_carry_are_one_clear_error_and_no_page_is_lost() {
     let long = "z".repeat(20_000);
     let text =
         carry.replace("css = 'title::text', default = 'D'", &format!("css = '.none', default = '{long}'"));
-    let crawl = Workspace::new(&site, "/", &text).crawl().await;
+    let crawl = shop(&site, "/", &text).crawl().await;
     assert_eq!((crawl.code, &crawl.stats["failed"]), (Some(3), &json!(1)), "{}", crawl.log);
     assert!(crawl.log.contains("page `home`: `carry` has 20"), "{}", crawl.log);
 }
@@ -264,7 +218,7 @@ async fn values_too_long_to_carry_are_one_clear_error_and_no_page_is_lost() {
 async fn kinds_that_lead_to_each_other_end() {
     let site = ShopSite::serve().await;
     let text = "[[page]]\nname = 'product'\nmatch.url = '/p/\\d+$'\nfollow = { area = '.related' }\ncarry = { before = 'h1' }\nfields = { title = 'h1' }";
-    let crawl = Workspace::new(&site, "/p/0", text).crawl().await;
+    let crawl = shop(&site, "/p/0", text).crawl().await;
     // Each product leads to the next, and the last one to the first; `depth` is 16.
     assert_eq!((crawl.items.len(), &crawl.stats["done"]), (17, &json!(17)), "{}", crawl.log);
     let last = crawl.items.iter().find(|item| item["fields"]["title"] == "Product 16").unwrap();
@@ -284,14 +238,14 @@ const FOUND: &str = "[[page]]\nname = 'found'\nfields = { method = { json = '/me
 async fn a_form_is_sent_with_its_hidden_fields_and_what_it_is_filled_with() {
     let site = ShopSite::serve().await;
     let form = "[[page]]\nname = 'form'\nmatch.url = '/search$'\ncarry = { heading = 'title' }\n[[page.follow]]\nform = 'form#search'\nfill = { q = 'a {carried.heading}&', note = [], extra = [1, 2] }";
-    let crawl = Workspace::new(&site, "/search", &format!("{form}\n{FOUND}")).crawl().await;
+    let crawl = shop(&site, "/search", &format!("{form}\n{FOUND}")).crawl().await;
     let expected = json!({
         "method": "POST", "type": "application/x-www-form-urlencoded", "query": {}, "heading": "Search",
         "body": "token=t%261&q=a+Search%26&stock=on&sort=b&go=Go&extra=1&extra=2",
     });
     assert_eq!(*only(&crawl), expected);
     let none = form.replace("form#search", "form#none");
-    let crawl = Workspace::new(&site, "/search", &format!("{none}\n{FOUND}")).crawl().await;
+    let crawl = shop(&site, "/search", &format!("{none}\n{FOUND}")).crawl().await;
     assert_eq!((crawl.code, crawl.items.len()), (Some(3), 0));
     assert!(crawl.log.contains("page `form`: `form`: the page has no `form#none`"), "{}", crawl.log);
 }
@@ -300,7 +254,7 @@ async fn a_form_is_sent_with_its_hidden_fields_and_what_it_is_filled_with() {
 async fn a_rule_makes_requests_of_what_its_entries_say() {
     let site = ShopSite::serve().await;
     let rule = "[[page]]\nname = 'list'\nmatch.url = '/api$'\n[[page.follow]]\neach = '$.entries[*]'\ncarry = { id = { json = '/id', type = 'integer' } }\n[page.follow.request]\nurl = '/find?n={carried.id}'\njson = { id = '{carried.id}' }\nheaders = { X-Id = '{carried.id}' }";
-    let crawl = Workspace::new(&site, "/api", &format!("{rule}\n{FOUND}")).crawl().await;
+    let crawl = shop(&site, "/api", &format!("{rule}\n{FOUND}")).crawl().await;
     assert_eq!((crawl.code, crawl.items.len()), (Some(0), PER_PAGE), "{}", crawl.log);
     for item in &crawl.items {
         let fields = &item["fields"];
@@ -325,8 +279,8 @@ async fn a_search_by_post_goes_on_by_its_cursor_for_each_row_that_it_starts_from
          [[paginate]]\ncursor = {{ json = '/next' }}\nto = '/page/cursor'",
         site.origin
     );
-    let folder = Workspace::new(&site, "/", "");
-    fs::write(folder.0.path().join("shop.toml"), text).unwrap();
+    let folder = shop(&site, "/", "");
+    fs::write(folder.path().join("shop.toml"), text).unwrap();
     let crawl = folder.crawl().await;
     let mut found: Vec<(String, u64)> = Vec::new();
     for item in &crawl.items {
@@ -345,15 +299,15 @@ async fn a_search_by_post_goes_on_by_its_cursor_for_each_row_that_it_starts_from
 #[tokio::test]
 async fn a_crawl_starts_from_ranges_and_from_the_lines_of_a_file() {
     let site = ShopSite::serve().await;
-    let folder = Workspace::new(&site, "/", "");
+    let folder = shop(&site, "/", "");
     let text = format!(
         "[[start.requests]]\nurl = '{0}/p/{{carried.n}}'\nrows = {{ n = '3..5' }}\n\
          [[start.requests]]\nurl = '{0}/p/{{carried.id}}'\nrows = {{ csv = 'ids.csv' }}\n\
          [fields]\ntitle = 'h1'\nkind = {{ carried = 'kind', default = 'range' }}",
         site.origin
     );
-    fs::write(folder.0.path().join("shop.toml"), text).unwrap();
-    fs::write(folder.0.path().join("ids.csv"), "id,kind\n7,\"a, b\"\n8,c\n").unwrap();
+    fs::write(folder.path().join("shop.toml"), text).unwrap();
+    fs::write(folder.path().join("ids.csv"), "id,kind\n7,\"a, b\"\n8,c\n").unwrap();
     let crawl = folder.crawl().await;
     let mut found: Vec<Value> = crawl.items.iter().map(|item| item["fields"].clone()).collect();
     found.sort_by_key(|fields| fields["title"].to_string());
@@ -365,7 +319,7 @@ async fn a_crawl_starts_from_ranges_and_from_the_lines_of_a_file() {
         json!({"title": "Product 8", "kind": "c", "id": "8"}),
     ];
     assert_eq!(found, expected, "{}", crawl.log);
-    fs::remove_file(folder.0.path().join("ids.csv")).unwrap();
+    fs::remove_file(folder.path().join("ids.csv")).unwrap();
     let missing = folder.run(&["crawl", "--spider=shop.toml", "--allow-private", "--state=other.db"]).await;
     let said = String::from_utf8(missing.stderr).unwrap();
     assert!(missing.status.code() == Some(2) && said.contains("ids.csv: No such file"), "{said}");
@@ -401,8 +355,8 @@ async fn each_mistake_in_requests_is_named_where_it_stands() {
         ),
     ] {
         let text = text.replace("[[page]]", "[follow]\n[[page]]");
-        let folder = Workspace::new(&site, "/", "");
-        fs::write(folder.0.path().join("shop.toml"), &text).unwrap();
+        let folder = shop(&site, "/", "");
+        fs::write(folder.path().join("shop.toml"), &text).unwrap();
         let said = folder.mistakes().await;
         assert!(said.contains(mistake), "{text}\n{said}");
     }

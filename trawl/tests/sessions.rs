@@ -2,74 +2,24 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "support/workspace.rs"]
+mod workspace;
+
 use std::fs;
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio::process::Command;
 use trawl_testkit::portal_site::{PAGES, PASSWORD, PER_PAGE, PortalLog, PortalSite, USER, check, spider};
+
+use crate::workspace::Workspace;
 
 const ENDLESS: Duration = Duration::from_secs(3600);
 
-/// A folder with the spider `portal`.
-struct Workspace(TempDir);
-
-/// A crawl that has ended.
-struct Crawl {
-    code: Option<i32>,
-    stats: Value,
-    items: Vec<Value>,
-    log: String,
-}
-
-const CRAWL: [&str; 7] = [
-    "crawl",
-    "--allow-private",
-    "--rate=unlimited",
-    "--concurrency=8",
-    "--json",
-    "-v",
-    "--spider=portal.toml",
-];
-
-impl Workspace {
-    fn new(spider: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("portal.toml"), spider).unwrap();
-        fs::write(folder.path().join("trawl.toml"), "[retry]\nbackoff = '10ms'\n").unwrap();
-        Self(folder)
-    }
-
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
-        command.args(words).current_dir(self.0.path()).env_clear().stdin(Stdio::null()).kill_on_drop(true);
-        command.env("PORTAL_USER", USER).env("PORTAL_PASSWORD", PASSWORD);
-        command
-    }
-
-    async fn run(&self, words: &[&str]) -> Output {
-        self.command(words).output().await.unwrap()
-    }
-
-    fn items(&self) -> Vec<Value> {
-        let text = fs::read_to_string(self.0.path().join("items.jsonl")).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
-    async fn crawl(&self) -> Crawl {
-        let output = self.run(&CRAWL).await;
-        let log = String::from_utf8(output.stderr).unwrap();
-        let stats = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{log}"));
-        Crawl { code: output.status.code(), stats, items: self.items(), log }
-    }
-
-    async fn mistakes(&self) -> String {
-        let output = self.run(&["spider", "check", "portal.toml"]).await;
-        assert_ne!(output.status.code(), Some(0));
-        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
-    }
+/// Returns a folder with the spider `portal`.
+fn portal(spider: &str) -> Workspace {
+    const ACCOUNT: [(&str, &str); 2] = [("PORTAL_USER", USER), ("PORTAL_PASSWORD", PASSWORD)];
+    Workspace::new("portal.toml", spider, &ACCOUNT, &["--concurrency=8"])
 }
 
 /// Checks that each page was shown once, and that nobody logged in without need.
@@ -83,7 +33,7 @@ fn checked(log: &PortalLog) {
 #[tokio::test]
 async fn a_crawl_logs_in_once_and_again_after_each_lapse_and_has_each_page_once() {
     let site = PortalSite::serve(50, ENDLESS).await;
-    let folder = Workspace::new(&spider(&site.origin));
+    let folder = portal(&spider(&site.origin));
     let crawl = folder.crawl().await;
     assert_eq!(crawl.code, Some(0), "{}", crawl.log);
     check(&crawl.items);
@@ -98,12 +48,12 @@ async fn a_crawl_logs_in_once_and_again_after_each_lapse_and_has_each_page_once(
 #[tokio::test]
 async fn a_session_that_lapses_while_pages_are_under_way_is_renewed_once() {
     let site = PortalSite::serve(usize::MAX, ENDLESS).await;
-    let folder = Workspace::new(&spider(&site.origin));
-    site.hold_after(100);
+    let folder = portal(&spider(&site.origin));
+    site.gate.hold_after(100);
     let (crawl, ()) = tokio::join!(folder.crawl(), async {
-        site.asked_for(101).await;
+        site.gate.asked_for(101).await;
         site.end_session();
-        site.answer_all();
+        site.gate.answer_all();
     });
     assert_eq!(crawl.code, Some(0), "{}", crawl.log);
     check(&crawl.items);
@@ -114,12 +64,13 @@ async fn a_session_that_lapses_while_pages_are_under_way_is_renewed_once() {
 #[tokio::test]
 async fn a_killed_crawl_goes_on_in_the_session_that_it_had() {
     let site = PortalSite::serve(usize::MAX, ENDLESS).await;
-    let folder = Workspace::new(&spider(&site.origin));
-    site.hold_after(40);
-    let mut crawl = folder.command(&CRAWL).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    site.asked_for(41).await;
+    let folder = portal(&spider(&site.origin));
+    site.gate.hold_after(40);
+    let mut crawl =
+        folder.crawling("portal.toml").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    site.gate.asked_for(41).await;
     crawl.kill().await.unwrap();
-    site.answer_all();
+    site.gate.answer_all();
     let crawl = folder.crawl().await;
     assert_eq!(crawl.code, Some(0), "{}", crawl.log);
     check(&crawl.items);
@@ -129,7 +80,7 @@ async fn a_killed_crawl_goes_on_in_the_session_that_it_had() {
 #[tokio::test]
 async fn a_log_in_that_keeps_failing_ends_the_crawl_with_the_reason_and_the_same_command_goes_on() {
     let site = PortalSite::serve(usize::MAX, ENDLESS).await;
-    let folder = Workspace::new(&spider(&site.origin));
+    let folder = portal(&spider(&site.origin));
     site.break_login(true);
     let crawl = folder.crawl().await;
     assert_eq!((crawl.code, &crawl.stats["status"]), (Some(1), &json!("paused")), "{}", crawl.log);
@@ -145,14 +96,15 @@ async fn a_log_in_that_keeps_failing_ends_the_crawl_with_the_reason_and_the_same
 #[tokio::test]
 async fn a_wrong_password_is_tried_three_times_and_shown_nowhere() {
     let site = PortalSite::serve(usize::MAX, ENDLESS).await;
-    let folder = Workspace::new(&spider(&site.origin));
-    let output = folder.command(&CRAWL).env("PORTAL_PASSWORD", "batt&ery staple").output().await.unwrap();
+    let folder = portal(&spider(&site.origin));
+    let output =
+        folder.crawling("portal.toml").env("PORTAL_PASSWORD", "batt&ery staple").output().await.unwrap();
     let log = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{log}");
     assert!(log.contains("step 2 of the log-in: POST"), "{log}");
     assert!(log.contains("still looks as if the session had lapsed"), "{log}");
     assert_eq!((site.log().refused, site.log().logins), (3, 0));
-    for file in fs::read_dir(folder.0.path()).unwrap() {
+    for file in fs::read_dir(folder.path()).unwrap() {
         let bytes = fs::read(file.unwrap().path()).unwrap();
         assert!(!String::from_utf8_lossy(&bytes).contains("staple"));
     }
@@ -166,7 +118,7 @@ async fn log_ins_that_help_nothing_are_given_up_after_a_few() {
     let text = spider(&site.origin)
         .replace("expect = { selector = \"a.logout\" }", "")
         .replace("lapsed = { url = \"/login\" }", "lapsed = { url = \"/login.next=/order\" }");
-    let crawl = Workspace::new(&text).crawl().await;
+    let crawl = portal(&text).crawl().await;
     assert_eq!((crawl.code, site.log().logins), (Some(1), 3), "{} {:?}", crawl.log, site.log());
     assert!(crawl.log.contains("the next page looks as if the session had lapsed"), "{}", crawl.log);
 }
@@ -178,7 +130,7 @@ async fn a_page_that_shows_the_form_or_a_text_in_its_place_is_a_lapse_too() {
         site.show_form_inline();
         let text =
             spider(&site.origin).replace("lapsed = { url = \"/login\" }", &format!("lapsed = {{ {sign} }}"));
-        let crawl = Workspace::new(&text).crawl().await;
+        let crawl = portal(&text).crawl().await;
         assert_eq!(crawl.code, Some(0), "{}", crawl.log);
         check(&crawl.items);
         checked(&site.log());
@@ -191,11 +143,11 @@ async fn spiders_that_share_a_session_log_in_once() {
     let site = PortalSite::serve(usize::MAX, ENDLESS).await;
     for (share, logins) in [("share = 'portal'", 1), ("", 3)] {
         let text = format!("{}\n[session]\n{share}\n", spider(&site.origin));
-        let folder = Workspace::new(&text);
-        fs::write(folder.0.path().join("other.toml"), &text).unwrap();
+        let folder = portal(&text);
+        fs::write(folder.path().join("other.toml"), &text).unwrap();
         assert_eq!(folder.crawl().await.code, Some(0));
-        let other = [&CRAWL[..6], &["--spider=other.toml"]].concat();
-        assert_eq!(folder.run(&other).await.status.code(), Some(0));
+        let other = folder.crawling("other.toml").output().await.unwrap();
+        assert_eq!(other.status.code(), Some(0));
         assert_eq!(site.log().logins, logins, "{share}");
     }
 }
@@ -206,7 +158,7 @@ async fn no_form_sends_secrets_to_another_site() {
     let elsewhere = [other.origin.clone(), other.origin.replace("127.0.0.1", "localhost")];
     for origin in elsewhere {
         site.send_form_to(&format!("{origin}/login"));
-        let crawl = Workspace::new(&spider(&site.origin)).crawl().await;
+        let crawl = portal(&spider(&site.origin)).crawl().await;
         assert_eq!(crawl.code, Some(1), "{}", crawl.log);
         assert!(crawl.log.contains("which gets no secrets"), "{}", crawl.log);
         assert_eq!(other.log(), PortalLog::default());
@@ -218,7 +170,7 @@ async fn a_page_that_no_log_in_opens_fails_and_holds_up_no_other() {
     let site = PortalSite::serve(usize::MAX, ENDLESS).await;
     let text = spider(&site.origin)
         .replace("/orders\"]", &format!("/orders\", \"{}/of-another-account\"]", site.origin));
-    let folder = Workspace::new(&text);
+    let folder = portal(&text);
     let crawl = folder.crawl().await;
     assert_eq!((crawl.code, &crawl.stats["failed"]), (Some(3), &json!(1)), "{}", crawl.log);
     check(&crawl.items);
@@ -233,15 +185,15 @@ async fn without_a_log_in_a_session_keeps_the_cookies_of_pages_and_redirects() {
     let site = PortalSite::serve(0, ENDLESS).await;
     let urls: Vec<String> = (0..30).map(|number| format!("'{}/wall/{number}'", site.origin)).collect();
     let text = format!("start.urls = [{}]\nfields = {{ title = 'h1::text' }}\n", urls.join(", "));
-    let without = Workspace::new(&text).crawl().await;
+    let without = portal(&text).crawl().await;
     assert_eq!((without.code, without.items.len()), (Some(3), 0), "{}", without.log);
     let before = site.log().strangers;
-    let folder = Workspace::new(&format!("{text}session = {{}}\n"));
+    let folder = portal(&format!("{text}session = {{}}\n"));
     let crawl = folder.crawl().await;
     assert_eq!((crawl.code, crawl.items.len()), (Some(0), 30), "{}", crawl.log);
     let strangers = site.log().strangers - before;
     assert!((1..=8).contains(&strangers), "{strangers}, of as many as are asked for at once");
-    fs::write(folder.0.path().join("portal.toml"), text.replace("/wall/", "/wall/again/") + "session = {}\n")
+    fs::write(folder.path().join("portal.toml"), text.replace("/wall/", "/wall/again/") + "session = {}\n")
         .unwrap();
     let crawl = folder.crawl().await;
     assert_eq!((crawl.code, site.log().strangers - before), (Some(0), strangers), "{}", crawl.log);
@@ -250,7 +202,7 @@ async fn without_a_log_in_a_session_keeps_the_cookies_of_pages_and_redirects() {
 #[tokio::test]
 async fn a_trial_logs_in_and_shows_the_session_without_secrets() {
     let site = PortalSite::serve(usize::MAX, ENDLESS).await;
-    let folder = Workspace::new(&spider(&site.origin));
+    let folder = portal(&spider(&site.origin));
     let page = format!("{}/order/7", site.origin);
     let output = folder.run(&["spider", "try", "portal.toml", "--allow-private", "--json", &page]).await;
     let tried: Value = serde_json::from_slice(&output.stdout)
@@ -296,7 +248,7 @@ async fn a_token_of_a_json_answer_goes_along_and_is_fetched_anew_when_it_has_lap
         form = { grant_type = "client_credentials", client_id = "{login.id}", client_secret = "{login.secret}" }
         take = { token = "$.access_token", expires_in = "$.expires_in" }
     "#;
-    let crawl = Workspace::new(&text.replace("ORIGIN", &site.origin)).crawl().await;
+    let crawl = portal(&text.replace("ORIGIN", &site.origin)).crawl().await;
     assert_eq!(crawl.code, Some(0), "{}", crawl.log);
     check(&crawl.items);
     let log = site.log();
@@ -334,7 +286,7 @@ async fn each_mistake_of_the_sections_has_its_place() {
         ("[session.headers]\nCookie = 'a'", &["2:1", "use `request.cookies`"]),
         ("[session.headers]\nX-A = 'a {login.b}'", &["add [login]"]),
     ] {
-        let found = Workspace::new(&format!("{text}\n")).mistakes().await;
+        let found = portal(&format!("{text}\n")).mistakes().await;
         for mistake in mistakes {
             assert!(found.contains(mistake), "{text}: {mistake}: {found}");
         }

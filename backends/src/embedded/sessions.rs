@@ -36,9 +36,7 @@ impl Sessions for EmbeddedSessions {
         expected: Revision,
         state: &SessionState,
     ) -> Result<Option<Revision>> {
-        let state = serde_json::to_string(state)
-            .map_err(|_| Error::new(ErrorKind::Corrupt, "a session that cannot be written as JSON"))?;
-        let name = session.to_string();
+        let (name, state) = (session.to_string(), state.to_json());
         self.0
             .call(move |db, _| {
                 if find(db, &name)?.unwrap_or_default().0 != expected {

@@ -38,13 +38,13 @@ async fn stats(fleet: &Fleet) -> Value {
 async fn a_fleet_logs_in_once_for_each_lapse_also_when_a_worker_is_killed() {
     let (fleet, site) = (Fleet::new().await, PortalSite::serve(50, ENDLESS).await);
     write(&fleet, &spider(&site.origin));
-    site.hold_after(70);
+    site.gate.hold_after(70);
     let (mut doomed, other) = (worker(&fleet), worker(&fleet));
     let mut producer = producer(&fleet);
-    timeout(LIMIT, site.asked_for(71)).await.unwrap();
+    timeout(LIMIT, site.gate.asked_for(71)).await.unwrap();
     doomed.kill().await.unwrap();
     let third = worker(&fleet);
-    site.answer_all();
+    site.gate.answer_all();
     assert_eq!(timeout(LIMIT * 2, producer.wait()).await.unwrap().unwrap().code(), Some(0));
     check(&fleet.items().await);
     let log = site.log();
@@ -63,14 +63,14 @@ async fn a_fleet_logs_in_once_for_each_lapse_also_when_a_worker_is_killed() {
 async fn a_session_outlives_all_workers() {
     let (fleet, site) = (Fleet::new().await, PortalSite::serve(usize::MAX, ENDLESS).await);
     write(&fleet, &spider(&site.origin));
-    site.hold_after(40);
+    site.gate.hold_after(40);
     let mut doomed = [worker(&fleet), worker(&fleet)];
     let mut producer = producer(&fleet);
-    timeout(LIMIT, site.asked_for(41)).await.unwrap();
+    timeout(LIMIT, site.gate.asked_for(41)).await.unwrap();
     for worker in &mut doomed {
         worker.kill().await.unwrap();
     }
-    site.answer_all();
+    site.gate.answer_all();
     let heir = worker(&fleet);
     assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(0));
     check(&fleet.items().await);

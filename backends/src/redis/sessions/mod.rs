@@ -55,10 +55,8 @@ impl Sessions for RedisSessions {
         expected: Revision,
         state: &SessionState,
     ) -> Result<Option<Revision>> {
-        let text = serde_json::to_string(state)
-            .map_err(|_| Error::new(ErrorKind::Corrupt, "a session that cannot be written as JSON"))?;
         let mut call = self.write.key(keys::session(session));
-        call.arg(expected).arg(text).arg(KEPT.as_millis() as u64);
+        call.arg(expected).arg(state.to_json()).arg(KEPT.as_millis() as u64);
         self.redis.run(&call).await
     }
 }

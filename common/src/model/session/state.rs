@@ -95,6 +95,11 @@ pub enum BeginLogin {
 }
 
 impl SessionState {
+    /// Returns it as JSON, the form in which it is stored.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("text, numbers and JSON are JSON")
+    }
+
     /// Begins a log-in in place of the one with the number `lapsed`, 0 for none. A worker that has begun goes on.
     pub fn begin_login(&mut self, worker: &WorkerId, lapsed: u64, now: UnixMs) -> BeginLogin {
         if self.logins > lapsed {
