@@ -188,7 +188,7 @@ impl Scheduler {
         let (mut asking, mut requests) = (Vec::with_capacity(jobs.len()), Vec::with_capacity(jobs.len()));
         for mut job in jobs {
             let ahead = self.scheduling.context.settings.worker.prefetch;
-            let hold = self.sessions.hold(&job, self.has_space());
+            let hold = self.sessions.hold(&job, || self.has_space());
             if let Some(Hold::Here(wait)) = hold {
                 job.message.slot = None;
                 self.reserved.insert(job, wait);

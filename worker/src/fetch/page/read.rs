@@ -194,11 +194,11 @@ fn page(job: &Job, history: &History, items: Vec<Item>, response: Response) -> P
         let hop = response.redirected_to.as_ref();
         let validators = history.validators_for(hop);
         let request = spider.fetcher.request_headers(hop.unwrap_or(url), &validators);
+        if spider.session.is_none() {
+            return (request, response);
+        }
         // What it sets may open somebody's account to whoever reads the archive.
-        let headers = match spider.session {
-            Some(_) => response.headers.iter().filter(|(name, _)| *name != "set-cookie").collect(),
-            None => response.headers.clone(),
-        };
+        let headers = response.headers.iter().filter(|(name, _)| *name != "set-cookie").collect();
         (request, Response { headers, ..response })
     });
     Page { exchange, ..Page::new(message, items) }

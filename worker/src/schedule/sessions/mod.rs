@@ -99,14 +99,14 @@ impl Sessions {
 
     /// Returns where a job waits for its session, which is here only if there is room; `None` if its spider keeps no
     /// session, or that is ready.
-    pub(crate) fn hold(&self, job: &Job, has_room: bool) -> Option<Hold> {
+    pub(crate) fn hold(&self, job: &Job, has_room: impl FnOnce() -> bool) -> Option<Hold> {
         let session = job.spider.session.as_ref()?;
         let now = UnixMs::now();
         let next = self.ready_at(session, job, now)?;
         let key = job.spider.politeness.host_policy(&job.target().host()).key;
         let hold = match next {
             next if next > now => Hold::Away(next.min(now.plus(ASIDE))),
-            _ if has_room => Hold::Here(LOOK),
+            _ if has_room() => Hold::Here(LOOK),
             _ => Hold::Away(now.plus(SOON)),
         };
         self.idle_reasons.waits(&key, hold.away().unwrap_or(now.plus(LOOK)), Why::LogIn);
