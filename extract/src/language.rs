@@ -1,4 +1,4 @@
-//! What the languages of expressions, XPath and JMESPath, have in common: how a text is read, and comparisons.
+//! Reading of expressions, shared by the languages XPath and JMESPath: characters, numbers and comparisons.
 
 use std::ops::RangeInclusive;
 use std::vec::IntoIter;
