@@ -8,9 +8,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
@@ -106,12 +107,12 @@ impl Holders {
 
     /// Whether the right token of `holder` from this address cannot be a guess.
     fn has_seen(&self, holder: &Holder, peer: &Caller) -> bool {
-        let seen = || self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = || self.seen.lock();
         holder.hash.is_none() || seen().contains(&(holder.name.clone(), peer.clone()))
     }
 
     fn note_seen(&self, holder: &Holder, peer: Caller) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         if seen.len() < SEEN {
             seen.insert((holder.name.clone(), peer));
         }

@@ -1,8 +1,8 @@
 //! Stored entries that cannot be read: each stays as it is, and everything else goes on.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tracing::error;
 use trawl_common::ports::{ErrorKind, Result};
 
@@ -20,7 +20,7 @@ impl LeftOut {
     pub(crate) fn unless_corrupt<T>(&self, read: Result<T>) -> Result<Option<T>> {
         match read {
             Err(error) if error.kind == ErrorKind::Corrupt => {
-                let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut named = self.named.lock();
                 if named.len() < NAMED && named.insert(error.to_string()) {
                     error!(%error, "left alone until it is set right");
                 }

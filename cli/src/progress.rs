@@ -1,10 +1,11 @@
 //! Progress on a terminal or in a log.
 
 use std::io::IsTerminal;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use parking_lot::Mutex;
 
 use crate::colour::has_colours;
 
@@ -54,7 +55,7 @@ impl Progress {
         match &self.0 {
             Shown::Bar(bar) => bar.set_message(line.into()),
             Shown::Lines(last) => {
-                let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut last = last.lock();
                 if last.elapsed() >= EVERY {
                     anstream::eprintln!("{}", line.into());
                     *last = Instant::now();

@@ -2,12 +2,12 @@
 //! and ends with the process.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
 use axum::http::header::COOKIE;
 use data_encoding::HEXLOWER;
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use trawl_api::Identity;
 
@@ -38,7 +38,7 @@ impl Sessions {
     /// Starts a session and returns its name.
     pub(crate) fn begin(&self, identity: Identity, now: Instant) -> String {
         let name = secret();
-        let mut sessions = self.lock();
+        let mut sessions = self.0.lock();
         sessions.retain(|_, session| now.duration_since(session.begun) < LIFETIME);
         let of_holder = || sessions.iter().filter(|(_, session)| session.identity == identity);
         if of_holder().count() >= MOST {
@@ -51,16 +51,12 @@ impl Sessions {
 
     /// Returns the session of this name, if it has not ended.
     pub(crate) fn find(&self, name: &str, now: Instant) -> Option<Session> {
-        let session = self.lock().get(&digest(name)).cloned()?;
+        let session = self.0.lock().get(&digest(name)).cloned()?;
         (now.duration_since(session.begun) < LIFETIME).then_some(session)
     }
 
     pub(crate) fn end(&self, name: &str) {
-        self.lock().remove(&digest(name));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Digested, Session>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().remove(&digest(name));
     }
 }
 

@@ -5,11 +5,12 @@
 //! taken from the cache.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::StatusCode;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::failure::Failure;
@@ -45,12 +46,12 @@ impl Shared {
 
     /// Empties the cache.
     pub(crate) fn forget(&self) {
-        self.lock().clear();
+        self.0.lock().clear();
     }
 
     /// Returns the place of the response; `None` if the cache is full.
     fn place(&self, question: &str) -> Option<Arc<Place>> {
-        let mut places = self.lock();
+        let mut places = self.0.lock();
         if let Some(place) = places.get(question) {
             return Some(Arc::clone(place));
         }
@@ -58,10 +59,6 @@ impl Shared {
         // A locked place is waiting for its response.
         places.retain(|_, place| place.try_lock().map_or(true, |kept| kept.as_ref().is_some_and(is_fresh)));
         (places.len() < MOST).then(|| Arc::clone(places.entry(question.to_owned()).or_default()))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Place>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -130,7 +127,7 @@ mod tests {
             tokio::time::advance(Duration::from_millis(1)).await;
             assert!(shared.get(&number.to_string(), asked.ask(Ok("x".into()))).await.is_ok());
         }
-        assert!(shared.lock().len() <= MOST);
+        assert!(shared.0.lock().len() <= MOST);
         assert!(shared.get("large", asked.ask(Ok(vec![0; LARGEST + 1].into()))).await.is_ok());
         assert!(shared.get("large", asked.ask(Ok("x".into()))).await == Ok("x".into()), "it was not kept");
     }

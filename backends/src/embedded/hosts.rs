@@ -2,11 +2,12 @@
 //! back-offs, and the next time for each host by the requests sent to it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use moka::sync::Cache as Memory;
+use parking_lot::Mutex;
 use rusqlite::{Connection, Row, params};
 use tracing::error;
 use trawl_common::clock::now_micros as now;
@@ -105,15 +106,10 @@ impl MemoryHosts {
         }
     }
 
-    fn schedules(&self) -> MutexGuard<'_, Schedules> {
-        // A panic elsewhere leaves at worst one slot unused.
-        self.schedules.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Changes the state of a host, and stores it beyond the process.
     async fn change<T>(&self, key: &HostKey, change: impl FnOnce(&mut Host) -> T) -> Result<T> {
         let (result, host) = {
-            let mut schedules = self.schedules();
+            let mut schedules = self.schedules.lock();
             if let Some(error) = schedules.unreadable.get(key) {
                 return Err(error.clone());
             }
@@ -157,7 +153,7 @@ impl Hosts for MemoryHosts {
     /// A permitted request is written to the file before its start is, so that the next process knows of it.
     async fn reserve(&self, asks: &[HostSlotRequest]) -> Result<Vec<Slot>> {
         let (slots, asked) = {
-            let (now, mut schedules) = (now(), self.schedules());
+            let (now, mut schedules) = (now(), self.schedules.lock());
             let slots: Vec<Slot> = asks.iter().map(|ask| schedules.reserve(ask, now)).collect();
             let asked = schedules.asked_by(asks, &slots);
             (slots, asked)
@@ -173,7 +169,7 @@ impl Hosts for MemoryHosts {
 
     async fn stay(&self, visits: &[InFlightRequest], lapse: Duration) -> Result<()> {
         let now = now();
-        let mut schedules = self.schedules();
+        let mut schedules = self.schedules.lock();
         for InFlightRequest { key, token } in visits {
             if let Some(host) = schedules.by_key.get_mut(key) {
                 host.schedule.stay(*token, lapse, now);
@@ -184,7 +180,7 @@ impl Hosts for MemoryHosts {
 
     async fn leave(&self, ended: &[Ended]) -> Result<()> {
         let now = now();
-        let mut schedules = self.schedules();
+        let mut schedules = self.schedules.lock();
         for Ended { visit: InFlightRequest { key, token }, is_welcome } in ended {
             if let Some(host) = schedules.by_key.get_mut(key) {
                 host.schedule.leave(*token, *is_welcome, now);
@@ -195,7 +191,7 @@ impl Hosts for MemoryHosts {
 
     async fn sent_late(&self, sent: &[SentLate]) -> Result<()> {
         let now = now();
-        let mut schedules = self.schedules();
+        let mut schedules = self.schedules.lock();
         for SentLate { key, next_after } in sent {
             if let Some(host) = schedules.by_key.get_mut(key) {
                 host.schedule.sent_late(*next_after, now);
@@ -238,13 +234,14 @@ impl Hosts for MemoryHosts {
 #[async_trait]
 impl HostControl for MemoryHosts {
     async fn hosts(&self) -> Result<Vec<HostState>> {
-        let mut states: Vec<_> = self.schedules().by_key.iter().map(|(key, host)| state(key, host)).collect();
+        let mut states: Vec<_> =
+            self.schedules.lock().by_key.iter().map(|(key, host)| state(key, host)).collect();
         states.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(states)
     }
 
     async fn host(&self, key: &HostKey) -> Result<Option<HostState>> {
-        Ok(self.schedules().by_key.get(key).map(|host| state(key, host)))
+        Ok(self.schedules.lock().by_key.get(key).map(|host| state(key, host)))
     }
 
     async fn known_robots(&self, key: &RobotsKey) -> Result<Option<RobotsFile>> {

@@ -2,8 +2,8 @@
 //! of other programs.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use futures::Stream;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions};
 use lapin::types::FieldTable;
 use lapin::{Channel, Connection};
+use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
@@ -255,10 +256,10 @@ pub(super) struct Current(Mutex<Option<Arc<Session>>>);
 
 impl Current {
     pub(super) fn set(&self, session: Arc<Session>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+        *self.0.lock() = Some(session);
     }
 
     pub(super) fn get(&self) -> Option<Arc<Session>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }

@@ -1,9 +1,9 @@
 //! The queues of URLs and tasks, of wake-ups for jobs and of events, with their arguments.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use trawl_common::frontier::ladder::RUNGS;
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::ports::{Error, ErrorKind, Result};
@@ -39,7 +39,7 @@ impl Layout {
 
     /// Returns whether the queue was not logged yet; from now on it counts as logged.
     pub(super) fn is_news(&self, queue: &str) -> bool {
-        self.named.lock().unwrap_or_else(PoisonError::into_inner).insert(queue.to_owned())
+        self.named.lock().insert(queue.to_owned())
     }
 
     /// Returns every queue except the inlets, with its arguments.

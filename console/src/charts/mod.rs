@@ -3,9 +3,10 @@
 mod chart;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
@@ -143,12 +144,8 @@ impl Samples {
         Ok(())
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn keep(&self, sample: Sample) {
-        let kept = &mut *self.kept();
+        let kept = &mut *self.0.lock();
         push(&mut kept.latest, sample, KEPT);
         kept.partial.push(sample);
         if kept.partial.len() == IN_MEAN {
@@ -161,20 +158,20 @@ impl Samples {
     fn note_moves(&self, before: &Look, crawls: &[CrawlStats], now: Instant) {
         let has_moved =
             |stats: &&CrawlStats| before.progress.get(&stats.crawl) != Some(&Progress::new(stats));
-        let moved = &mut self.kept().moved;
+        let moved = &mut self.0.lock().moved;
         moved.retain(|_, at| now.duration_since(*at) < LATELY);
         moved.extend(crawls.iter().filter(has_moved).map(|stats| (stats.crawl.clone(), now)));
     }
 
     /// Returns whether a URL of the crawl was seen to end lately.
     pub(crate) fn is_moving(&self, crawl: &str) -> bool {
-        let moved = &self.kept().moved;
+        let moved = &self.0.lock().moved;
         moved.iter().any(|(id, at)| id.as_str() == crawl && at.elapsed() < LATELY)
     }
 
     /// Returns the charts of the samples.
     pub(crate) fn charts(&self, span: Span) -> Vec<Chart> {
-        let kept = self.kept();
+        let kept = self.0.lock();
         let means = kept.means.iter().copied().chain(Some(Sample::mean(&kept.partial)));
         let samples: Vec<Sample> = match span {
             Span::Minutes => kept.latest.iter().copied().collect(),

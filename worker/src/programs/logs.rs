@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
+use parking_lot::Mutex;
 use tracing::{debug, error, info, trace, warn};
 use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::message::Message;
@@ -43,7 +44,7 @@ impl Told {
     /// Returns what is logged of a text: all of it the first time, then its last line. The fleet's log has all of it each time.
     fn shown<'a>(&self, spider: &SpiderName, text: &'a str) -> Cow<'a, str> {
         let Some((before, last)) = text.trim_end().rsplit_once('\n') else { return text.into() };
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.0.lock();
         if told.len() >= REMEMBERED {
             told.clear();
         }

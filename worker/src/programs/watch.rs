@@ -2,10 +2,11 @@
 //! may be cancelled, or another worker may have it.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use trawl_common::frontier::message::Message;
@@ -39,14 +40,14 @@ impl Watch {
     pub(crate) fn over(&self, message: &Message) -> Watched<'_> {
         let (number, lost) = (self.next.fetch_add(1, Ordering::Relaxed), CancellationToken::new());
         let busy = Busy { message: message.clone(), since: UnixMs::now(), lost: lost.clone() };
-        self.lock().insert(number, busy);
+        self.watched.lock().insert(number, busy);
         Watched { watch: self, number, lost }
     }
 
     /// Returns the tasks that programs are running with the time that each started; only some of them if
     /// there are many.
     pub(crate) fn tasks(&self) -> BTreeMap<String, UnixMs> {
-        let watched = self.lock();
+        let watched = self.watched.lock();
         let tasks =
             watched.values().filter_map(|busy| Some((busy.message.work.task()?.key.to_string(), busy.since)));
         tasks.take(NAMED).collect()
@@ -67,7 +68,7 @@ impl Watch {
     /// Checks which of them no longer belong to this worker.
     async fn look(&self, frontier: &dyn Frontier) -> Result<(), Fatal> {
         let watched: Vec<(Message, CancellationToken)> =
-            self.lock().values().map(|busy| (busy.message.clone(), busy.lost.clone())).collect();
+            self.watched.lock().values().map(|busy| (busy.message.clone(), busy.lost.clone())).collect();
         if watched.is_empty() {
             return Ok(());
         }
@@ -79,10 +80,6 @@ impl Watch {
             }
         }
         Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Busy>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -102,6 +99,6 @@ impl Watched<'_> {
 
 impl Drop for Watched<'_> {
     fn drop(&mut self) {
-        self.watch.lock().remove(&self.number);
+        self.watch.watched.lock().remove(&self.number);
     }
 }

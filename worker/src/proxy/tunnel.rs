@@ -4,12 +4,13 @@
 
 use std::future::pending;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tokio::time::{Instant, interval};
 use tracing::debug;
@@ -143,13 +144,13 @@ impl Tunnel {
             if read == 0 {
                 return server.shutdown().await;
             }
-            let is_further = self.state().client_sent(&buffer[..read]);
+            let is_further = self.state.lock().client_sent(&buffer[..read]);
             if is_further {
                 // The previous exchange is over.
-                self.state().permit = None;
+                self.state.lock().permit = None;
                 let permit = permits::exchange(&self.proxy, &self.run.user, &self.url).await;
                 let permit = permit.map_err(|refusal| io::Error::other(refusal.why().to_owned()))?;
-                self.state().begins(permit);
+                self.state.lock().begins(permit);
             }
             server.write_all(&buffer[..read]).await?;
         }
@@ -166,7 +167,7 @@ impl Tunnel {
             if read == 0 {
                 return Ok(());
             }
-            self.state().server_sent();
+            self.state.lock().server_sent();
             client.write_all(&buffer[..read]).await?;
         }
     }
@@ -178,7 +179,7 @@ impl Tunnel {
         let mut looks = interval(LOOK);
         loop {
             looks.tick().await;
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let quiet = state.last.elapsed();
             if quiet >= IDLE || begun.elapsed() >= LONGEST {
                 return;
@@ -187,10 +188,6 @@ impl Tunnel {
                 state.permit = None;
             }
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Spiders whose files are not here, and whose tasks are accepted all the same: other workers may have the files.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use trawl_common::names::SpiderName;
 
 /// Limit on unknown spider names from external publishers, and from the program of each spider; strangers may choose the
@@ -16,7 +16,7 @@ pub(super) struct Elsewhere(Mutex<HashMap<Option<SpiderName>, HashSet<SpiderName
 impl Elsewhere {
     /// Returns whether tasks of a spider are accepted that `by` names.
     pub(super) fn accept(&self, name: &SpiderName, by: Option<&SpiderName>) -> bool {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         let names = all.entry(by.cloned()).or_default();
         names.contains(name) || (names.len() < ELSEWHERE && names.insert(name.clone()))
     }

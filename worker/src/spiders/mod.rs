@@ -10,10 +10,11 @@ mod sink_backlog;
 mod unready;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use moka::sync::Cache;
+use parking_lot::{Mutex, RwLock};
 use tracing::{error, warn};
 use trawl_common::fleet_log::LogWriter;
 use trawl_common::logs::LogLevel;
@@ -131,7 +132,7 @@ impl Spiders {
 
     /// Returns the spider of this name; `None` if it cannot work now, which is logged once.
     pub(crate) fn get(&self, name: &SpiderName) -> Option<Arc<LoadedSpider>> {
-        let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.known.read();
         if let Some(known) = all.get(name) {
             return known.loaded.clone();
         }
@@ -158,7 +159,7 @@ impl Spiders {
         match text {
             Some(text) => self.brought.get(&(name.clone(), text.hash()))?.loaded.err(),
             None => {
-                let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+                let all = self.known.read();
                 all.get(name).filter(|known| known.loaded.is_none())?.wrong.clone()
             }
         }
@@ -216,7 +217,7 @@ impl Spiders {
 
     /// Returns the spider as loaded from its file.
     fn of_file(&self, name: &SpiderName) -> Option<Arc<LoadedSpider>> {
-        let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.known.read();
         all.get(name).and_then(|known| known.loaded.clone())
     }
 
@@ -243,29 +244,24 @@ impl Spiders {
     /// Whether the spider has a file here, or had one when it was loaded. An unreadable file counts. A missing file is
     /// not looked for again before the next check of all files, because many messages may name it.
     fn has_file(&self, name: &SpiderName) -> bool {
-        let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.known.read();
         let is_loaded = all.get(name).is_some_and(|known| known.text.is_some());
         drop(all);
-        if is_loaded || self.missing().contains(name) {
+        if is_loaded || self.missing.lock().contains(name) {
             return is_loaded;
         }
         let has_file = !matches!(self.folder.text(name), Ok(None));
-        let mut missing = self.missing();
+        let mut missing = self.missing.lock();
         if !has_file && missing.len() < MISSING {
             missing.insert(name.clone());
         }
         has_file
     }
 
-    fn missing(&self) -> MutexGuard<'_, HashSet<SpiderName>> {
-        self.missing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Logs fields that no page had, and lets every sink finish its pending writes, which loses nothing if it fails.
     pub(crate) async fn close(&self) {
-        let all: Vec<_> =
-            self.known.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
-        let mut sinks = std::mem::take(&mut *self.retired.lock().unwrap_or_else(PoisonError::into_inner));
+        let all: Vec<_> = self.known.read().values().cloned().collect();
+        let mut sinks = std::mem::take(&mut *self.retired.lock());
         for loaded in all.into_iter().filter_map(|known| known.loaded).chain(self.all_brought()) {
             loaded.empty_fields.tell(&loaded.spider);
             sinks.extend(loaded.sinks.iter().cloned());
@@ -298,15 +294,14 @@ impl Spiders {
 
     /// Returns all loaded spiders.
     fn all(&self) -> impl Iterator<Item = Arc<LoadedSpider>> {
-        let all: Vec<_> =
-            self.known.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        let all: Vec<_> = self.known.read().values().cloned().collect();
         self.all_brought().chain(all.into_iter().filter_map(|known| known.loaded))
     }
 
     /// Returns the spiders whose current file cannot be used, so that an older version of it is; only some of them if there are
     /// many.
     pub(crate) fn outdated(&self) -> BTreeMap<SpiderName, String> {
-        let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.known.read();
         let outdated = all.iter().filter(|(_, known)| known.loaded.is_some());
         let wrong = outdated.filter_map(|(name, known)| {
             Some((name.clone(), printable(known.wrong.as_ref()?, MAX_MISTAKE_BYTES)))

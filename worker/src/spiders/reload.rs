@@ -1,6 +1,6 @@
 //! Loading spiders from their files, when these change too.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
@@ -46,8 +46,8 @@ impl Spiders {
     /// Reloads changed files of the spiders in use, and retries spiders of crawls that could not work, because a sink
     /// may be available by now. Reads files, so it blocks.
     pub(super) fn look_again(&self) {
-        self.missing().clear();
-        let all = self.known.read().unwrap_or_else(PoisonError::into_inner).clone();
+        self.missing.lock().clear();
+        let all = self.known.read().clone();
         for (name, known) in all {
             self.look(&name, known);
         }
@@ -115,11 +115,11 @@ impl Spiders {
     fn retire(&self, old: &LoadedSpider, new: &LoadedSpider) {
         let is_used = |sink: &&Arc<dyn Sink>| new.sinks.iter().any(|other| Arc::ptr_eq(other, sink));
         let gone = old.sinks.iter().filter(|sink| !is_used(sink)).cloned();
-        self.retired.lock().unwrap_or_else(PoisonError::into_inner).extend(gone);
+        self.retired.lock().extend(gone);
     }
 
     fn keep(&self, name: SpiderName, known: Known) {
-        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(name, known);
+        self.known.write().insert(name, known);
     }
 
     /// Loads the spider from its file; `None` if the text is the same as `before`, and so are the files of its program.

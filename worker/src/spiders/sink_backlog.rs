@@ -1,8 +1,8 @@
 //! Pages waiting for the sinks of a spider.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use trawl_common::time::UnixMs;
 
@@ -26,14 +26,14 @@ impl SinkBacklog {
     /// Counts a waiting page. Called before the page is passed on: otherwise many more could start before it
     /// is counted.
     pub(crate) fn add(&self) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.0.lock();
         waiting.pages += 1;
         waiting.since.get_or_insert_with(Instant::now);
     }
 
     /// Counts this many pages as stored.
     pub(crate) fn take_off(&self, pages: usize) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.0.lock();
         waiting.pages -= pages;
         waiting.since = (waiting.pages > 0).then(Instant::now);
     }
@@ -49,15 +49,11 @@ impl SinkBacklog {
     /// quarter of `prefetch`. While sinks make progress, the limit is three quarters: a fast crawl has that
     /// many in a few milliseconds.
     fn stuck_for(&self, prefetch: u16) -> Option<Duration> {
-        let waiting = self.waiting();
+        let waiting = self.0.lock();
         let stuck = waiting.since?.elapsed();
         let quarters = if stuck < BUSY { 3 } else { 1 };
         let most = (usize::from(prefetch) * quarters / 4).max(1);
         (waiting.pages >= most).then_some(stuck)
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::message::Message;
@@ -73,7 +73,7 @@ impl IdleReasons {
     /// Records that a URL of this host waits until `until`. A refusal takes precedence over other reasons.
     pub(crate) fn waits(&self, host: &HostKey, until: UnixMs, why: Why) {
         let now = UnixMs::now();
-        let mut waits = self.lock();
+        let mut waits = self.0.lock();
         if waits.hosts.len() >= MOST {
             waits.hosts.retain(|_, (until, _)| *until > now);
         }
@@ -93,7 +93,7 @@ impl IdleReasons {
 
     /// Records that a URL or a task of this spider was left to other workers, for this reason.
     pub(crate) fn note_lacking(&self, spider: &SpiderName, why: &str) {
-        let mut waits = self.lock();
+        let mut waits = self.0.lock();
         waits.lacking.retain(|_, (last, _)| last.elapsed() < LACKING);
         if waits.lacking.len() < MOST {
             waits.lacking.insert(spider.clone(), (Instant::now(), printable(why, WHY)));
@@ -116,27 +116,27 @@ impl IdleReasons {
 
     /// Records that this worker can run this spider.
     pub(crate) fn works_for(&self, spider: &SpiderName) {
-        self.lock().lacking.remove(spider);
+        self.0.lock().lacking.remove(spider);
     }
 
     /// Returns the spiders whose work was left to others lately, with the reasons; only some of them if there
     /// are many.
     pub(crate) fn lacks(&self) -> BTreeMap<SpiderName, String> {
-        let waits = self.lock();
+        let waits = self.0.lock();
         let lacking = waits.lacking.iter().filter(|(_, (last, _))| last.elapsed() < LACKING);
         lacking.take(SAID).map(|(spider, (_, why))| (spider.clone(), why.clone())).collect()
     }
 
     /// Records that the robots.txt of this origin is being fetched, until the returned value is dropped.
     pub(crate) fn asks_robots<'a>(&'a self, origin: &'a Origin) -> Asking<'a> {
-        self.lock().robots.insert(origin.clone(), Instant::now());
+        self.0.lock().robots.insert(origin.clone(), Instant::now());
         Asking { idle_reasons: self, origin }
     }
 
     /// Returns the reason for waiting, if no URL has ended for a while. `ended` is the current number of
     /// ended URLs.
     pub(crate) fn reason(&self, ended: u64) -> Option<String> {
-        let mut waits = self.lock();
+        let mut waits = self.0.lock();
         match waits.ended {
             Some((before, since)) if before == ended => {
                 if since.elapsed() < STILL {
@@ -149,10 +149,6 @@ impl IdleReasons {
             }
         }
         waits.text(UnixMs::now())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waits> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -205,7 +201,7 @@ pub(crate) struct Asking<'a> {
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        self.idle_reasons.lock().robots.remove(self.origin);
+        self.idle_reasons.0.lock().robots.remove(self.origin);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Request latencies, for the worker's heartbeat.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use trawl_common::ports::Latency;
 
 /// Maximum number of requests to record between two heartbeats; some ten times as many as a worker makes.
@@ -15,7 +15,7 @@ pub(crate) struct Latencies(Mutex<Vec<Duration>>);
 impl Latencies {
     /// Records the latency of a request.
     pub(crate) fn note(&self, took: Duration) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         if all.len() < MOST {
             all.push(took);
         }
@@ -23,7 +23,7 @@ impl Latencies {
 
     /// Returns the latency of the requests since the last call; `None` if none ended.
     pub(crate) fn take(&self) -> Option<Latency> {
-        let mut all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut all = std::mem::take(&mut *self.0.lock());
         all.sort_unstable();
         let rank = |percent: usize| (all.len() * percent).div_ceil(100).checked_sub(1);
         let of = |percent: usize| Some(all.get(rank(percent)?)?.as_millis() as u64);

@@ -10,10 +10,11 @@ mod runtime;
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures::io::{AsyncRead, AsyncWrite};
+use parking_lot::Mutex;
 
 pub use self::frame::{DEEPEST, UNREADABLE};
 pub(super) use self::runtime::Screening;
@@ -35,11 +36,11 @@ pub(super) struct ServerVersion(Arc<Mutex<Option<String>>>);
 impl ServerVersion {
     /// Returns the version; `None` before there is a connection.
     pub(super) fn get(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     fn set(&self, version: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(version);
+        *self.0.lock() = Some(version);
     }
 }
 

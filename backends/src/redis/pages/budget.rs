@@ -4,9 +4,9 @@
 //! the excess, beginning with those that expire first. This way not each value costs a call. Values that a dying
 //! process has not reported expire by themselves.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use redis::{RedisResult, Script};
 
 use crate::redis::Link;
@@ -84,7 +84,7 @@ impl Budget {
     /// Returns the values to report now, if there are enough.
     fn note(&self, key: String, value: usize, ttl: Duration) -> Option<Vec<Put>> {
         let bytes = value + 2 * key.len() + BESIDE;
-        let mut unreported = self.unreported.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unreported = self.unreported.lock();
         unreported.values.push(Put { key, bytes, until: Instant::now() + ttl });
         unreported.bytes += bytes as u64;
         let is_enough = unreported.bytes >= self.most / 100 || unreported.values.len() >= AT_ONCE;

@@ -3,9 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::politeness::gcra::Pace;
@@ -66,7 +66,7 @@ impl AddressRate {
             return Vec::new();
         }
         let now = Instant::now();
-        let mut asked = self.asked();
+        let mut asked = self.asked.lock();
         asked.clear(now);
         let mut shared: Vec<IpAddr> = addresses.iter().map(|&address| network(address)).collect();
         shared.sort();
@@ -83,14 +83,10 @@ impl AddressRate {
     /// apart as requests are sent.
     pub fn come_back(&self, address: IpAddr) -> Duration {
         let now = Instant::now();
-        let mut asked = self.asked();
+        let mut asked = self.asked.lock();
         let address = asked.address(address, now);
         address.line = address.line.max(now + NEAR) + self.pace.interval;
         address.line - now
-    }
-
-    fn asked(&self) -> MutexGuard<'_, Asked> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -180,7 +176,7 @@ mod tests {
         advance(2 * PERIOD).await;
         let other = "198.51.100.1".parse().unwrap();
         assert!(rate.shared(&host(0), &[other]).is_empty());
-        assert_eq!(rate.asked().addresses.len(), 1);
+        assert_eq!(rate.asked.lock().addresses.len(), 1);
     }
 
     #[tokio::test(start_paused = true)]

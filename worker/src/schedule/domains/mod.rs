@@ -22,10 +22,11 @@ mod state;
 mod tests;
 mod under_way;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use moka::sync::Cache;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use trawl_common::settings;
 use trawl_common::web::host::HostKey;
@@ -75,7 +76,7 @@ impl Domains {
 
     /// Starts a page of `domain`, or returns how long its URL has to stay away.
     pub(crate) fn begin(self: &Arc<Self>, domain: HostKey) -> Result<UnderWay, Duration> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let speed = self.speed(&domain);
         if !self.may_begin(&state, &domain) {
             return Err(self.put_off(&mut state, &domain));
@@ -90,7 +91,7 @@ impl Domains {
 
     /// How long a URL of `domain` is to stay away that could not begin.
     pub(crate) fn keeps_away(&self, domain: &HostKey) -> Option<Duration> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         (!self.may_begin(&state, domain)).then(|| self.put_off(&mut state, domain))
     }
 
@@ -101,7 +102,7 @@ impl Domains {
             _ if self.keeps_busy(domain) => false,
             Some(speed) => !speed.is_silent(),
             None => {
-                let state = self.state();
+                let state = self.state.lock();
                 let is_wary = state.kept_busy.is_some_and(|when| when.elapsed() < WARY);
                 !is_wary && state.of(domain) <= 1
             }
@@ -112,12 +113,12 @@ impl Domains {
     pub(crate) fn kept_busy(&self, domain: HostKey) {
         self.known.insert(domain.clone(), Speed::slowed(self.speed(&domain)));
         self.busy.insert(domain, Instant::now());
-        self.state().kept_busy = Some(Instant::now());
+        self.state.lock().kept_busy = Some(Instant::now());
     }
 
     /// The number of slow pages in flight.
     pub(crate) fn slow(&self) -> usize {
-        self.state().slow()
+        self.state.lock().slow()
     }
 
     /// Whether a domain may have kept threads busy of late.
@@ -176,9 +177,5 @@ impl Domains {
 
     fn speed(&self, domain: &HostKey) -> Option<Speed> {
         self.known.get(domain).filter(|speed| !speed.is_forgotten())
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,9 +1,10 @@
 //! One session, as this worker knows it.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Revision, StoredSession};
@@ -32,7 +33,7 @@ const MAX_CHANGES: usize = 1000;
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) id: SessionId,
-    inner: Mutex<Inner>,
+    pub(super) inner: Mutex<Inner>,
 }
 
 #[derive(Default)]
@@ -92,10 +93,6 @@ impl Change {
 impl Entry {
     pub(super) fn new(id: SessionId) -> Self {
         Self { id, inner: Mutex::default() }
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use trawl_common::frontier::Request;
@@ -54,7 +55,7 @@ struct LoginCookies(Mutex<CookieJar>);
 
 impl trawl_web::Session for LoginCookies {
     fn cookies(&self, url: &CanonicalUrl) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).field(url, UnixMs::now())
+        self.0.lock().field(url, UnixMs::now())
     }
 
     fn fields(&self, _: &CanonicalUrl) -> Vec<(String, String)> {
@@ -63,7 +64,7 @@ impl trawl_web::Session for LoginCookies {
 
     fn set_cookies(&self, url: &CanonicalUrl, values: &[String]) {
         let now = UnixMs::now();
-        let mut jar = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut jar = self.0.lock();
         for set in values.iter().filter_map(|value| SetCookie::parse(url, value, now)) {
             jar.set(set, now);
         }
@@ -156,7 +157,7 @@ impl<'a> LogIn<'a> {
         let seconds = taken.get(EXPIRES_IN).and_then(seconds);
         let expires =
             seconds.map(|seconds| UnixMs::now().plus(Duration::from_secs_f64(seconds * (1.0 - EARLIER))));
-        let cookies = self.cookies.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let cookies = self.cookies.0.lock().clone();
         let checked = self.plan.steps.last().is_some_and(PlannedStep::is_checked);
         Ok(LoginResult { cookies, values: taken, expires, checked })
     }
