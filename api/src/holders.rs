@@ -24,9 +24,9 @@ use crate::problem::{Kind, Problem};
 use crate::threads::on_a_thread_apart;
 
 /// Maximum number of pairs of holders and addresses to remember: more than there are desks.
-const SEEN: usize = 10_000;
+const MAX_REMEMBERED: usize = 10_000;
 /// The time that a caller waits while the tokens of others are checked.
-const WAIT: Duration = Duration::from_secs(5);
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The holders of all tokens.
 pub(crate) struct Holders {
@@ -113,7 +113,7 @@ impl Holders {
 
     fn note_seen(&self, holder: &Holder, peer: Caller) {
         let mut seen = self.seen.lock();
-        if seen.len() < SEEN {
+        if seen.len() < MAX_REMEMBERED {
             seen.insert((holder.name.clone(), peer));
         }
     }
@@ -150,7 +150,7 @@ impl Holders {
         if self.unseen(&credentials).is_empty() {
             return Ok(None);
         }
-        let Ok(Ok(_place)) = tokio::time::timeout(WAIT, self.place.acquire()).await else {
+        let Ok(Ok(_place)) = tokio::time::timeout(QUEUE_TIMEOUT, self.place.acquire()).await else {
             return Err(Problem::new(Kind::Unavailable, "the tokens of others are being checked: try again"));
         };
         // The previous caller may have sent the same token.

@@ -17,7 +17,7 @@ use crate::problem::Problem;
 use crate::view::Known;
 
 /// Interval at which a crawl is read.
-const LOOK: Duration = Duration::from_secs(1);
+const READ_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The last state of a crawl; `None` before the first read.
 type Seen = Option<Result<Known, Problem>>;
@@ -70,7 +70,7 @@ impl Watchers {
 
     /// Reads a crawl until it is over, or has no watchers.
     async fn look(self: Arc<Self>, id: CrawlId, sender: Arc<watch::Sender<Seen>>) {
-        let mut ticks = tokio::time::interval(LOOK);
+        let mut ticks = tokio::time::interval(READ_INTERVAL);
         loop {
             ticks.tick().await;
             let seen = match self.backend.known(&id).await {

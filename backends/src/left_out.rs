@@ -7,7 +7,7 @@ use tracing::error;
 use trawl_common::ports::{ErrorKind, Result};
 
 /// Maximum number of entries remembered as logged.
-const NAMED: usize = 10_000;
+const MAX_REMEMBERED: usize = 10_000;
 
 /// Logs each such entry once.
 #[derive(Default)]
@@ -21,7 +21,7 @@ impl LeftOut {
         match read {
             Err(error) if error.kind == ErrorKind::Corrupt => {
                 let mut named = self.named.lock();
-                if named.len() < NAMED && named.insert(error.to_string()) {
+                if named.len() < MAX_REMEMBERED && named.insert(error.to_string()) {
                     error!(%error, "left alone until it is set right");
                 }
                 Ok(None)

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::colour::has_colours;
 
 /// Minimum time between two lines if standard error is not a terminal.
-const EVERY: Duration = Duration::from_secs(5);
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Shows the progress of the work: on a terminal in one line that is redrawn, elsewhere in a new line every few
 /// seconds.
@@ -56,7 +56,7 @@ impl Progress {
             Shown::Bar(bar) => bar.set_message(line.into()),
             Shown::Lines(last) => {
                 let mut last = last.lock();
-                if last.elapsed() >= EVERY {
+                if last.elapsed() >= LINE_INTERVAL {
                     anstream::eprintln!("{}", line.into());
                     *last = Instant::now();
                 }

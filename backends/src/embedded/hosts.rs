@@ -25,13 +25,13 @@ use crate::embedded::store::error;
 use crate::embedded::store::fields::{Fields, sql_ms};
 
 /// Maximum length of a back-off in the file; trawl writes no longer one.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(31 * 24 * 3600);
+const MAX_BACKOFF: Duration = Duration::from_secs(31 * 24 * 3600);
 
 /// Number of schedules below which they are not searched for old ones.
-const FEW: usize = 1024;
+const MIN_SCHEDULES: usize = 1024;
 
 /// Maximum size of all robots.txt files together, in bytes.
-const ROBOTS_BYTES: u64 = 32 << 20;
+const MAX_ROBOTS_BYTES: u64 = 32 << 20;
 
 /// The schedules of this process, which are not shared with others.
 pub(super) struct MemoryHosts {
@@ -102,7 +102,7 @@ impl MemoryHosts {
         Self {
             store,
             schedules: Mutex::new(Schedules::from_known(known)),
-            robots: Memory::builder().max_capacity(ROBOTS_BYTES).weigher(weigh).build(),
+            robots: Memory::builder().max_capacity(MAX_ROBOTS_BYTES).weigher(weigh).build(),
         }
     }
 
@@ -124,7 +124,7 @@ impl MemoryHosts {
 
 impl Schedules {
     fn from_known(Known { by_key, unreadable, .. }: Known) -> Self {
-        Self { full: FEW.max(2 * by_key.len()), by_key, unreadable }
+        Self { full: MIN_SCHEDULES.max(2 * by_key.len()), by_key, unreadable }
     }
 
     fn reserve(&mut self, ask: &HostSlotRequest, now: u64) -> Slot {
@@ -134,7 +134,7 @@ impl Schedules {
         if self.by_key.len() >= self.full && !self.by_key.contains_key(&ask.key) {
             // A schedule in the past is equivalent to none.
             self.by_key.retain(|_, host| !host.schedule.is_past(now));
-            self.full = FEW.max(2 * self.by_key.len());
+            self.full = MIN_SCHEDULES.max(2 * self.by_key.len());
         }
         self.by_key.entry(ask.key.clone()).or_default().reserve(ask, now)
     }
@@ -344,7 +344,7 @@ fn host(row: &Row<'_>) -> error::Result<Host> {
     let fields = Fields::new(row, "host", "key");
     let (until, blocked) = (fields.number("until")?, fields.optional_instant("blocked")?);
     let backoff = Backoff { since: fields.number("since")?, until, strikes: fields.number("strikes")? };
-    if until.saturating_sub(backoff.since.max(now())) > LONGEST_BACKOFF.as_micros() as u64 {
+    if until.saturating_sub(backoff.since.max(now())) > MAX_BACKOFF.as_micros() as u64 {
         return Err(fields.unreadable("until"));
     }
     let (next, at) = (fields.number("next")?, backoff.since.max(fields.number("at")?));
@@ -400,11 +400,11 @@ mod tests {
                 lapse: Duration::ZERO,
             },
         };
-        for name in 0..10 * FEW as u64 {
+        for name in 0..10 * MIN_SCHEDULES as u64 {
             schedules.reserve(&ask(name), 1_000_000 * name);
         }
-        assert!(schedules.by_key.len() <= FEW);
-        let last = 10 * FEW as u64 - 1;
+        assert!(schedules.by_key.len() <= MIN_SCHEDULES);
+        let last = 10 * MIN_SCHEDULES as u64 - 1;
         let Slot::Reserved { wait, .. } = schedules.reserve(&ask(last), 1_000_000 * last) else { panic!() };
         assert_eq!(wait, Duration::from_secs(1));
     }

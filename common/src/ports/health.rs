@@ -76,7 +76,7 @@ pub fn spider_of(trouble: &str) -> Option<SpiderName> {
 }
 
 /// Minimum interval between two messages about an intermittent problem.
-const QUIET: Duration = Duration::from_secs(30);
+const LOG_INTERVAL: Duration = Duration::from_secs(30);
 
 impl Health {
     /// Creates the health of a process whose calls give up as soon as `stop` is cancelled.
@@ -174,7 +174,7 @@ impl Health {
         }
         trouble.is_over = false;
         trouble.since = now;
-        trouble.is_logged = trouble.logged_at.is_none_or(|logged_at| now - logged_at >= QUIET);
+        trouble.is_logged = trouble.logged_at.is_none_or(|logged_at| now - logged_at >= LOG_INTERVAL);
         if trouble.is_logged {
             trouble.logged_at = Some(now);
             warn!(what, %error, "failing; trying until it works");

@@ -22,7 +22,7 @@ use super::ledger::{DeadLetter, End};
 use super::scenario::BEFORE;
 
 /// Delay before connecting again.
-const AGAIN: Duration = Duration::from_millis(200);
+const RETRY_DELAY: Duration = Duration::from_millis(200);
 /// Timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The suite's own queue on the exchange `events`.
@@ -52,7 +52,7 @@ impl DeadLetters {
                 loop {
                     // The fleet declares the queue, and servers go and come: all steps are tried again.
                     let _ = read(broker, what, &received).await;
-                    sleep(AGAIN).await;
+                    sleep(RETRY_DELAY).await;
                 }
             });
         }

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tracing::{error, info, warn};
 
 /// Maximum time for one piece of work, from when its thread starts it.
-pub(super) const LONGEST: Duration = Duration::from_secs(10);
+pub(super) const PARSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum number of late threads that are replaced. Each keeps a core busy and a page in memory: beyond this
 /// number the worker continues with fewer threads, in the worst case none, until one comes back.
@@ -25,7 +25,7 @@ const MOST_LATE: isize = 8;
 pub(super) enum Lost {
     /// The work panicked, with this message.
     Panicked(String),
-    /// It took longer than [`LONGEST`], and may still run.
+    /// It took longer than [`PARSE_TIMEOUT`], and may still run.
     Overdue,
 }
 
@@ -88,7 +88,7 @@ impl Threads {
         });
         self.0.add(weight, task);
         wait.has_begun = (&mut wait.begun).await.is_ok();
-        let answer = timeout(LONGEST, &mut wait.answered).await;
+        let answer = timeout(PARSE_TIMEOUT, &mut wait.answered).await;
         wait.is_over = answer.is_ok();
         answer.map_or(Err(Lost::Overdue), |answer| answer.unwrap_or(Err(Lost::Overdue)))
     }

@@ -31,7 +31,7 @@ pub(crate) fn log(writer: &LogWriter, crawl: &CrawlRef, key: &str, lines: Vec<Lo
 }
 
 /// Maximum number of texts that are remembered; then all are forgotten.
-const REMEMBERED: usize = 1_000;
+const MAX_REMEMBERED: usize = 1_000;
 
 /// The texts of this process's log.
 static TOLD: LazyLock<Told> = LazyLock::new(Told::default);
@@ -45,7 +45,7 @@ impl Told {
     fn shown<'a>(&self, spider: &SpiderName, text: &'a str) -> Cow<'a, str> {
         let Some((before, last)) = text.trim_end().rsplit_once('\n') else { return text.into() };
         let mut told = self.0.lock();
-        if told.len() >= REMEMBERED {
+        if told.len() >= MAX_REMEMBERED {
             told.clear();
         }
         if told.insert(Fingerprint::from_text(&format!("{spider} {text}"))) {

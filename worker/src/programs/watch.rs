@@ -15,10 +15,10 @@ use trawl_common::ports::{Fatal, Frontier};
 use trawl_common::time::UnixMs;
 
 /// Interval within which the program of a cancelled task is ended.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Maximum number of tasks to report.
-const NAMED: usize = 200;
+const MAX_REPORTED: usize = 200;
 
 /// The URLs and tasks that programs are working on.
 #[derive(Default)]
@@ -50,12 +50,12 @@ impl Watch {
         let watched = self.watched.lock();
         let tasks =
             watched.values().filter_map(|busy| Some((busy.message.work.task()?.key.to_string(), busy.since)));
-        tasks.take(NAMED).collect()
+        tasks.take(MAX_REPORTED).collect()
     }
 
     /// Ends programs whose tasks are no longer this worker's, until the future is dropped.
     pub(crate) async fn run(self: Arc<Self>, frontier: Arc<dyn Frontier>, health: Arc<Health>) {
-        let mut ticks = interval(LOOK_EVERY);
+        let mut ticks = interval(CHECK_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;

@@ -16,7 +16,7 @@ use trawl_common::names::CrawlRef;
 use super::User;
 
 /// Maximum number of connections of one run.
-pub(super) const CONNECTIONS: usize = 128;
+pub(super) const MAX_CONNECTIONS: usize = 128;
 
 /// One run of a program.
 pub(super) struct Run {
@@ -43,7 +43,15 @@ impl Run {
     ) -> Self {
         let name = format!("run-{:016x}", rand::random::<u64>());
         let secret = format!("{:032x}", rand::random::<u128>());
-        Self { name, secret, user, crawl, task, ended, connections: Arc::new(Semaphore::new(CONNECTIONS)) }
+        Self {
+            name,
+            secret,
+            user,
+            crawl,
+            task,
+            ended,
+            connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+        }
     }
 
     pub(super) fn name(&self) -> &str {

@@ -43,7 +43,7 @@ use self::credentials::{Credentials, Run};
 use crate::schedule::polite::{AsSpider, PoliteClient};
 
 /// The time that connections get to end when the proxy does.
-const LAST_WORD: Duration = Duration::from_secs(1);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 
 /// The proxy of a process.
 pub struct HandlerProxy {
@@ -130,7 +130,7 @@ impl HandlerProxy {
     pub(crate) async fn end(&self) {
         self.stop.cancel();
         self.tasks.close();
-        let _ = timeout(LAST_WORD, self.tasks.wait()).await;
+        let _ = timeout(SHUTDOWN_GRACE, self.tasks.wait()).await;
     }
 }
 

@@ -24,14 +24,14 @@ use super::refusal::{Body, Refusal, empty};
 use super::{HandlerProxy, permits};
 
 /// Maximum time that a tunnel may be idle.
-const IDLE: Duration = Duration::from_secs(300);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 /// Maximum lifetime of a tunnel.
-const LONGEST: Duration = Duration::from_secs(3_600);
+const MAX_LIFETIME: Duration = Duration::from_secs(3_600);
 /// An exchange is over when the host has sent something, and then nothing for this time. It no longer counts
 /// as in flight then.
-const QUIET: Duration = Duration::from_millis(250);
+const QUIET_TIMEOUT: Duration = Duration::from_millis(250);
 /// Interval at which to check these times.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum number of bytes read at once.
 const BUFFER: usize = 16 * 1024;
 
@@ -176,15 +176,15 @@ impl Tunnel {
     /// exchanges that are over.
     async fn lasts(&self) {
         let begun = Instant::now();
-        let mut looks = interval(LOOK);
+        let mut looks = interval(CHECK_INTERVAL);
         loop {
             looks.tick().await;
             let mut state = self.state.lock();
             let quiet = state.last.elapsed();
-            if quiet >= IDLE || begun.elapsed() >= LONGEST {
+            if quiet >= IDLE_TIMEOUT || begun.elapsed() >= MAX_LIFETIME {
                 return;
             }
-            if state.is_answered && quiet >= QUIET {
+            if state.is_answered && quiet >= QUIET_TIMEOUT {
                 state.permit = None;
             }
         }

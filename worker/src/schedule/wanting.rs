@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// The time for which no URLs are claimed or started when this machine lacks something.
-const PAUSE: Duration = Duration::from_millis(250);
+const CLAIM_PAUSE: Duration = Duration::from_millis(250);
 
 /// The end of the pause that began when the machine last lacked something.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub(crate) struct Wanting(Mutex<Option<Instant>>);
 
 impl Wanting {
     pub(crate) fn for_a_while(&self) {
-        *self.0.lock() = Some(Instant::now() + PAUSE);
+        *self.0.lock() = Some(Instant::now() + CLAIM_PAUSE);
     }
 
     /// The end of the pause, if it is not over.

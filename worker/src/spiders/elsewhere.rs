@@ -7,7 +7,7 @@ use trawl_common::names::SpiderName;
 
 /// Limit on unknown spider names from external publishers, and from the program of each spider; strangers may choose the
 /// names.
-pub(super) const ELSEWHERE: usize = 64;
+pub(super) const MAX_ELSEWHERE: usize = 64;
 
 /// The names of such spiders, by the spider whose program named them; without one, those that external publishers named.
 #[derive(Default)]
@@ -18,6 +18,6 @@ impl Elsewhere {
     pub(super) fn accept(&self, name: &SpiderName, by: Option<&SpiderName>) -> bool {
         let mut all = self.0.lock();
         let names = all.entry(by.cloned()).or_default();
-        names.contains(name) || (names.len() < ELSEWHERE && names.insert(name.clone()))
+        names.contains(name) || (names.len() < MAX_ELSEWHERE && names.insert(name.clone()))
     }
 }

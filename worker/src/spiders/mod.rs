@@ -35,19 +35,19 @@ pub(crate) use self::unready::TooManyNames;
 pub use self::unready::Unready;
 
 /// Maximum number of programs whose versions are reported, and of files that cannot be used.
-const REPORTED: usize = 200;
+const MAX_REPORTED: usize = 200;
 
 /// Maximum length of the mistake in a file as it is reported.
 const MAX_MISTAKE_BYTES: usize = 300;
 
 /// Maximum number of loaded spiders without a file, beside the default one: anybody may invent more names.
-const FILELESS: usize = 256;
+const MAX_FILELESS: usize = 256;
 
 /// Maximum number of names that are remembered to have no file.
-const MISSING: usize = 10_000;
+const MAX_MISSING: usize = 10_000;
 
 /// Maximum number of spiders that are kept with the text of a crawl: each job may have arguments of its own.
-const BROUGHT: u64 = 256;
+const MAX_BROUGHT: u64 = 256;
 
 /// The state of a spider.
 #[derive(Clone, Default)]
@@ -117,7 +117,7 @@ impl Spiders {
             proxy,
             versions: ProgramVersions::default(),
             known: RwLock::default(),
-            brought: Cache::new(BROUGHT),
+            brought: Cache::new(MAX_BROUGHT),
             missing: Mutex::default(),
             elsewhere: Elsewhere::default(),
             retired: Mutex::default(),
@@ -138,9 +138,9 @@ impl Spiders {
         }
         let fileless = all.values().filter(|known| known.loaded.is_some() && known.text.is_none()).count();
         drop(all);
-        if fileless > FILELESS && !self.has_file(name) {
+        if fileless > MAX_FILELESS && !self.has_file(name) {
             if !self.is_full.swap(true, Ordering::Relaxed) {
-                warn!(spider = %name, "more than {FILELESS} spiders without a file: the URLs of further ones wait");
+                warn!(spider = %name, "more than {MAX_FILELESS} spiders without a file: the URLs of further ones wait");
             }
             return None;
         }
@@ -252,7 +252,7 @@ impl Spiders {
         }
         let has_file = !matches!(self.folder.text(name), Ok(None));
         let mut missing = self.missing.lock();
-        if !has_file && missing.len() < MISSING {
+        if !has_file && missing.len() < MAX_MISSING {
             missing.insert(name.clone());
         }
         has_file
@@ -279,7 +279,7 @@ impl Spiders {
     pub(crate) fn programs(&self) -> BTreeMap<SpiderName, FileHash> {
         let versions =
             self.all().filter_map(|loaded| Some((loaded.spider.name.clone(), loaded.version?.shown)));
-        versions.take(REPORTED).collect()
+        versions.take(MAX_REPORTED).collect()
     }
 
     /// Returns the spiders whose programs are the limit, with the number of pages and tasks that wait for them; only
@@ -289,7 +289,7 @@ impl Spiders {
             let waiting = loaded.program.as_ref()?.behind()?;
             Some((loaded.spider.name.clone(), waiting as u64))
         });
-        behind.take(REPORTED).collect()
+        behind.take(MAX_REPORTED).collect()
     }
 
     /// Returns all loaded spiders.
@@ -306,7 +306,7 @@ impl Spiders {
         let wrong = outdated.filter_map(|(name, known)| {
             Some((name.clone(), printable(known.wrong.as_ref()?, MAX_MISTAKE_BYTES)))
         });
-        wrong.take(REPORTED).collect()
+        wrong.take(MAX_REPORTED).collect()
     }
 }
 

@@ -19,21 +19,21 @@ use super::{Brought, Known, LoadedSpider, Spiders, Unready};
 use crate::programs::Running;
 
 /// Interval at which spiders' files are checked.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The number of looks at the files of spiders for one at the files of their programs.
-const LOOKS_FOR_PROGRAMS: u64 = 5;
+const CHECKS_PER_PROGRAM_CHECK: u64 = 5;
 
 impl Spiders {
     /// Reloads changed files, until the future is dropped.
     pub(crate) async fn reload(self: Arc<Self>) {
-        let mut ticks = interval(LOOK_EVERY);
+        let mut ticks = interval(CHECK_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         for look in 0_u64.. {
             ticks.tick().await;
             let spiders = Arc::clone(&self);
             let look = move || {
-                if look.is_multiple_of(LOOKS_FOR_PROGRAMS) {
+                if look.is_multiple_of(CHECKS_PER_PROGRAM_CHECK) {
                     spiders.look_at_programs();
                 }
                 spiders.look_again();

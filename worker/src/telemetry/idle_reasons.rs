@@ -28,7 +28,7 @@ const LACKING: Duration = Duration::from_secs(180);
 const PROGRAM_TROUBLE: Duration = Duration::from_secs(60);
 
 /// Maximum number of hosts to track.
-const MOST: usize = 1_000;
+const MAX_HOSTS: usize = 1_000;
 
 /// Maximum length of the description of a lack, in bytes.
 const WHY: usize = 300;
@@ -37,7 +37,7 @@ const WHY: usize = 300;
 const SAID: usize = 100;
 
 /// Maximum number of reasons in a message.
-const NAMED: usize = 3;
+const MAX_REASONS: usize = 3;
 
 /// The reason why a URL of a host waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,12 +74,12 @@ impl IdleReasons {
     pub(crate) fn waits(&self, host: &HostKey, until: UnixMs, why: Why) {
         let now = UnixMs::now();
         let mut waits = self.0.lock();
-        if waits.hosts.len() >= MOST {
+        if waits.hosts.len() >= MAX_HOSTS {
             waits.hosts.retain(|_, (until, _)| *until > now);
         }
         let known = waits.hosts.get(host).filter(|(until, _)| *until > now);
         let is_said = match (known, why) {
-            (Some((_, Why::Refused(_))), Why::Refused(_)) | (None, _) => waits.hosts.len() >= MOST,
+            (Some((_, Why::Refused(_))), Why::Refused(_)) | (None, _) => waits.hosts.len() >= MAX_HOSTS,
             (Some((_, Why::Refused(_))), _) => true,
             (Some((earliest, _)), Why::Pace(_) | Why::Retry(_) | Why::Slow | Why::LogIn) => {
                 *earliest <= until
@@ -95,7 +95,7 @@ impl IdleReasons {
     pub(crate) fn note_lacking(&self, spider: &SpiderName, why: &str) {
         let mut waits = self.0.lock();
         waits.lacking.retain(|_, (last, _)| last.elapsed() < LACKING);
-        if waits.lacking.len() < MOST {
+        if waits.lacking.len() < MAX_HOSTS {
             waits.lacking.insert(spider.clone(), (Instant::now(), printable(why, WHY)));
         }
     }
@@ -163,8 +163,8 @@ impl Waits {
         let lacking =
             lacking.map(|(spider, (_, why))| format!("spider {spider}: {why}: it is left to other workers"));
         let mut all: Vec<String> = lacking.chain(robots).chain(hosts).collect();
-        let more = all.len().saturating_sub(NAMED);
-        all.truncate(NAMED);
+        let more = all.len().saturating_sub(MAX_REASONS);
+        all.truncate(MAX_REASONS);
         match more {
             0 if all.is_empty() => None,
             0 => Some(all.join("; ")),
@@ -294,7 +294,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn of_many_hosts_it_names_a_few() {
         let idle_reasons = IdleReasons::default();
-        for number in 0..MOST + 50 {
+        for number in 0..MAX_HOSTS + 50 {
             let failed = Why::Retry(Class::Timeout);
             idle_reasons.waits(&host(&format!("h{number}.example")), in_seconds(60), failed);
         }

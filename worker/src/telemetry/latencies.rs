@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use trawl_common::ports::Latency;
 
 /// Maximum number of requests to record between two heartbeats; some ten times as many as a worker makes.
-const MOST: usize = 65_536;
+const MAX_RECORDED: usize = 65_536;
 
 /// The latencies of the requests that ended since the last heartbeat.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ impl Latencies {
     /// Records the latency of a request.
     pub(crate) fn note(&self, took: Duration) {
         let mut all = self.0.lock();
-        if all.len() < MOST {
+        if all.len() < MAX_RECORDED {
             all.push(took);
         }
     }

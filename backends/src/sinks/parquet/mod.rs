@@ -27,11 +27,11 @@ use super::directory::Directory;
 use super::disk::{self, in_background};
 use super::growing::Growing;
 use super::items::{json, plain_json};
-use super::orphans::{self, BEAT, Orphans};
+use super::orphans::{self, Orphans, TOUCH_INTERVAL};
 use super::parts;
 
 /// Maximum age of a spool.
-const OLD: Duration = Duration::from_secs(600);
+const MAX_SPOOL_AGE: Duration = Duration::from_secs(600);
 
 /// A folder of Parquet files, `<spider>-<time>-<random>.parquet`. The spools' names begin with `_`.
 pub(super) struct Parquet {
@@ -77,7 +77,7 @@ impl Parquet {
             while let Some(shelf) = watched.upgrade() {
                 shelf.tend_behind();
                 drop(shelf);
-                tokio::time::sleep(BEAT).await;
+                tokio::time::sleep(TOUCH_INTERVAL).await;
             }
         });
         Ok(Self { name: format!("parquet {}", folder.path.display()), shelf })
@@ -142,7 +142,7 @@ impl Shelf {
             let is_old = match &*shelf.spool.lock() {
                 Some(spool) => {
                     orphans::beat(spool.file.place().1)?;
-                    spool.since.elapsed() >= OLD
+                    spool.since.elapsed() >= MAX_SPOOL_AGE
                 }
                 None => false,
             };

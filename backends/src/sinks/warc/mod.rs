@@ -20,7 +20,7 @@ use self::record::Capture;
 use self::volume::Volume;
 use super::directory::Directory;
 use super::disk::{self, in_background};
-use super::orphans::{BEAT, Orphans};
+use super::orphans::{Orphans, TOUCH_INTERVAL};
 
 /// A folder of WARC files, `<spider>-<time>-<random>.warc.gz`, each beside its index `.cdxj`. Names of unfinished files
 /// begin with `_`.
@@ -56,13 +56,13 @@ impl Archive {
         let shelf = Arc::new(shelf);
         let watched = Arc::downgrade(&shelf);
         tokio::spawn(async move {
-            tokio::time::sleep(BEAT).await;
+            tokio::time::sleep(TOUCH_INTERVAL).await;
             while let Some(shelf) = watched.upgrade() {
                 let folder = shelf.shown.clone();
                 if let Err(error) = in_background(&folder, move || shelf.tend()).await {
                     warn!(%error, "what other processes may have left is not looked at");
                 }
-                tokio::time::sleep(BEAT).await;
+                tokio::time::sleep(TOUCH_INTERVAL).await;
             }
         });
         Ok(Self { name: format!("warc {}", folder.path.display()), shelf })

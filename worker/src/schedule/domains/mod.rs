@@ -32,7 +32,7 @@ use trawl_common::settings;
 use trawl_common::web::host::HostKey;
 
 pub(crate) use self::put_off::PutOff;
-pub(crate) use self::speed::SLOW;
+pub(crate) use self::speed::SLOW_PAGE;
 use self::speed::Speed;
 use self::state::State;
 pub(crate) use self::under_way::UnderWay;
@@ -41,16 +41,16 @@ pub(crate) use self::under_way::UnderWay;
 pub(crate) const FETCH_THREADS: usize = 32;
 
 /// Number of pages of a domain that may start in the places of silent domains.
-const FEW: usize = 4;
+const MAX_ON_TRIAL: usize = 4;
 
 /// The time that a page of a silent domain keeps its place before it may have to give way.
-const TRIED: Duration = Duration::from_secs(2);
+const TRIAL_TIME: Duration = Duration::from_secs(2);
 
 /// The time for which unknown domains are not trusted after any domain may have kept threads busy, nor that domain itself.
-const WARY: Duration = Duration::from_secs(3_600);
+const DISTRUST_TIME: Duration = Duration::from_secs(3_600);
 
 /// Maximum number of domains whose speed is remembered.
-const KNOWN: u64 = 10_000;
+const MAX_KNOWN: u64 = 10_000;
 
 /// The speed of domains, and the places of their pages.
 pub(crate) struct Domains {
@@ -68,8 +68,8 @@ impl Domains {
             fetch_permits: worker.concurrency.into(),
             // Most of what is in hand is left to others.
             places: (usize::from(worker.prefetch) * 3 / 8).max(1),
-            known: Cache::builder().max_capacity(KNOWN).build(),
-            busy: Cache::builder().max_capacity(KNOWN).build(),
+            known: Cache::builder().max_capacity(MAX_KNOWN).build(),
+            busy: Cache::builder().max_capacity(MAX_KNOWN).build(),
             state: Mutex::default(),
         }
     }
@@ -103,7 +103,7 @@ impl Domains {
             Some(speed) => !speed.is_silent(),
             None => {
                 let state = self.state.lock();
-                let is_wary = state.kept_busy.is_some_and(|when| when.elapsed() < WARY);
+                let is_wary = state.kept_busy.is_some_and(|when| when.elapsed() < DISTRUST_TIME);
                 !is_wary && state.of(domain) <= 1
             }
         }
@@ -123,7 +123,7 @@ impl Domains {
 
     /// Whether a domain may have kept threads busy of late.
     fn keeps_busy(&self, domain: &HostKey) -> bool {
-        self.busy.get(domain).is_some_and(|when| when.elapsed() < WARY)
+        self.busy.get(domain).is_some_and(|when| when.elapsed() < DISTRUST_TIME)
     }
 
     /// Whether a page of a domain may begin.
@@ -145,10 +145,10 @@ impl Domains {
 
     /// The page that gives way to one of `domain` where there is no place for that: the first of a silent domain, if it has had its try.
     fn gives_way(&self, state: &State, domain: &HostKey) -> Option<u64> {
-        if state.of(domain) >= FEW || self.is_silent(domain) {
+        if state.of(domain) >= MAX_ON_TRIAL || self.is_silent(domain) {
             return None;
         }
-        let mut tried = state.slow_pages().take_while(|(_, place)| place.since.elapsed() >= TRIED);
+        let mut tried = state.slow_pages().take_while(|(_, place)| place.since.elapsed() >= TRIAL_TIME);
         tried.find(|(_, place)| self.is_silent(&place.domain)).map(|(number, _)| number)
     }
 

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 use trawl_common::web::host::HostKey;
 
 /// The shortest and the longest time for which a URL is put off.
-pub(super) const AWAY: Duration = Duration::from_secs(1);
-pub(super) const LONGEST: Duration = Duration::from_secs(600);
+pub(super) const MIN_DELAY: Duration = Duration::from_secs(1);
+pub(super) const MAX_DELAY: Duration = Duration::from_secs(600);
 
 /// Schedules the return of URLs that found no free place: each after those before it, at the rate at which places become free.
 #[derive(Default)]
@@ -41,7 +41,7 @@ impl PutOff {
         let domains = self.last.len() + usize::from(last.is_none());
         let share = takes.unwrap_or(self.kept_for) / of.max(1) as u32;
         let round = self.kept_for * domains as u32 / places as u32;
-        let comes_back = (last.unwrap_or(now) + share.max(round)).clamp(now + AWAY, now + LONGEST);
+        let comes_back = (last.unwrap_or(now) + share.max(round)).clamp(now + MIN_DELAY, now + MAX_DELAY);
         self.last.insert(domain.clone(), comes_back);
         comes_back - now
     }

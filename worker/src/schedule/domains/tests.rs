@@ -4,8 +4,8 @@ use futures::FutureExt;
 use tokio::time::advance;
 use trawl_web::Threads;
 
-use super::put_off::{AWAY, LONGEST};
-use super::speed::REMEMBERED;
+use super::put_off::{MAX_DELAY, MIN_DELAY};
+use super::speed::SLOW_TTL;
 use super::*;
 
 /// Eight fetch permits, and twelve places.
@@ -41,7 +41,7 @@ async fn slow(domains: &Arc<Domains>, numbers: Range<usize>) -> Vec<UnderWay> {
 /// A page of each of these domains that takes more than a second.
 async fn silent(domains: &Arc<Domains>, numbers: Range<usize>) -> Vec<UnderWay> {
     let mut pages: Vec<_> = numbers.map(|number| domains.begin(domain(number)).unwrap()).collect();
-    advance(SLOW).await;
+    advance(SLOW_PAGE).await;
     assert!(pages.iter_mut().all(|page| page.mark_slow().is_ok()));
     pages
 }
@@ -93,7 +93,7 @@ async fn no_page_of_a_domain_is_given_up_that_is_alone() {
     let domains = domains();
     quick(&domains, 0..1);
     let mut pages: Vec<_> = (0..8).map(|_| domains.begin(domain(0)).unwrap()).collect();
-    advance(SLOW).await;
+    advance(SLOW_PAGE).await;
     assert!(pages.iter_mut().all(|page| page.mark_slow().is_ok()));
     assert_eq!(pages.iter().filter(|page| page.needs_permit()).count(), 2, "six have places");
     assert!(domains.begin(domain(1)).is_ok(), "there are permits for others");
@@ -115,7 +115,7 @@ async fn where_no_place_is_left_the_first_page_of_a_silent_domain_gives_way_to_o
     let mut pages = crowd(&domains).await;
     let first = domains.begin(domain(20)).unwrap();
     let away = pages[0].gives_way(&threads()).await;
-    assert!((AWAY..=LONGEST).contains(&away), "{away:?}");
+    assert!((MIN_DELAY..=MAX_DELAY).contains(&away), "{away:?}");
     assert!(pages[1].gives_way(&threads()).now_or_never().is_none());
     assert!(domains.begin(domain(1)).is_err(), "it was tried");
     drop((pages.remove(0), first));
@@ -128,8 +128,8 @@ async fn where_no_place_is_left_silent_domains_give_way_to_a_few_pages_of_a_slow
     drop(slow(&domains, 20..21).await);
     let mut pages = crowd(&domains).await;
     let few = all_of(&domains, 20);
-    assert_eq!(few.len(), FEW);
-    assert!(pages[..FEW].iter_mut().all(|page| page.gives_way(&threads()).now_or_never().is_some()));
+    assert_eq!(few.len(), MAX_ON_TRIAL);
+    assert!(pages[..MAX_ON_TRIAL].iter_mut().all(|page| page.gives_way(&threads()).now_or_never().is_some()));
     assert!(few.iter().all(|page| !page.needs_permit()));
 }
 
@@ -161,7 +161,7 @@ async fn once_threads_were_kept_busy_only_a_domain_is_trusted_that_is_quick_and_
     domains.begin(domain(1)).unwrap().mark_answered();
     assert!(domains.is_trusted(&domain(0)) && !domains.is_trusted(&domain(1)));
     assert!(!domains.is_trusted(&domain(2)));
-    advance(WARY).await;
+    advance(DISTRUST_TIME).await;
     assert!(domains.is_trusted(&domain(1)) && domains.is_trusted(&domain(2)));
     drop(second);
 }
@@ -182,7 +182,7 @@ async fn a_silent_domain_is_as_if_unknown_after_a_minute() {
     let pages = crowd(&domains).await;
     assert!(domains.begin(domain(0)).is_err());
     drop(pages);
-    advance(REMEMBERED + SLOW).await;
+    advance(SLOW_TTL + SLOW_PAGE).await;
     assert!(domains.begin(domain(0)).unwrap().needs_permit());
 }
 
@@ -200,9 +200,9 @@ async fn put_off(took: Duration, count: usize) -> Vec<Duration> {
 
 #[tokio::test(start_paused = true)]
 async fn urls_that_are_put_off_come_back_as_fast_as_their_domain_answers() {
-    let (fast, slow) = (put_off(2 * SLOW, 20).await, put_off(12 * SLOW, 20).await);
+    let (fast, slow) = (put_off(2 * SLOW_PAGE, 20).await, put_off(12 * SLOW_PAGE, 20).await);
     let rate = |away: &[Duration]| 10.0 / (away[19] - away[9]).as_secs_f64();
     assert!((rate(&fast) - 3.0).abs() < 0.1, "six at once, two seconds each: {fast:?}");
     assert!((rate(&slow) - 0.5).abs() < 0.1, "six at once, twelve seconds each: {slow:?}");
-    assert_eq!(put_off(12 * SLOW, 1_000).await[999], LONGEST);
+    assert_eq!(put_off(12 * SLOW_PAGE, 1_000).await[999], MAX_DELAY);
 }

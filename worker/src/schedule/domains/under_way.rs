@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use trawl_common::web::host::HostKey;
 use trawl_web::Threads;
 
-use super::speed::{SLOW, Speed};
+use super::speed::{SLOW_PAGE, Speed};
 use super::{Domains, FETCH_THREADS};
 
 /// A page in flight, until this is dropped.
@@ -72,7 +72,7 @@ impl UnderWay {
             tokio::select! {
                 // Nothing is ever sent.
                 Some(Err(_)) = OptionFuture::from(place.map(|(_, given_up)| given_up)) => break,
-                lag = threads.lag(SLOW) => if self.is_one_too_many(lag) { break },
+                lag = threads.lag(SLOW_PAGE) => if self.is_one_too_many(lag) { break },
             }
         }
         self.domains.put_off(&mut self.domains.state.lock(), &self.domain)
@@ -82,7 +82,7 @@ impl UnderWay {
     /// are late by `lag` and many pages are slow.
     fn is_one_too_many(&self, lag: Duration) -> bool {
         let Self { domains, domain, .. } = self;
-        let are_late = lag > SLOW && domains.slow() > FETCH_THREADS / 2;
+        let are_late = lag > SLOW_PAGE && domains.slow() > FETCH_THREADS / 2;
         domains.keeps_busy(domain) && domains.state.lock().of(domain) > 1
             || are_late && domains.is_silent(domain)
     }

@@ -26,10 +26,10 @@ use crate::schedule::backoff::is_welcome;
 use crate::schedule::polite::{AsSpider, NotAsked, PoliteClient, blocked};
 
 /// Longest time for a log-in, with all that its hosts' pace makes it wait.
-const LONGEST: Duration = Duration::from_secs(600);
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The time after which a log-in begins again that this machine could not make.
-const AGAIN: Duration = Duration::from_secs(5);
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// The value taken by this name is the number of seconds after which the others expire.
 const EXPIRES_IN: &str = "expires_in";
@@ -38,7 +38,7 @@ const EXPIRES_IN: &str = "expires_in";
 const EARLIER: f64 = 0.1;
 
 /// A secret shorter than this is not looked for in messages.
-const SHORTEST: usize = 3;
+const MIN_SECRET: usize = 3;
 
 /// The end of a log-in that has not succeeded.
 #[derive(Debug)]
@@ -132,7 +132,7 @@ impl<'a> LogIn<'a> {
         let cookies = Arc::<LoginCookies>::default();
         let own = AsSpider { fetcher: own.fetcher.in_session(Arc::clone(&cookies) as _), ..own };
         let hosts = Hosts::new(spider, plan);
-        Self { asker, parser, plan, bans, own, hosts, cookies, deadline: Instant::now() + LONGEST }
+        Self { asker, parser, plan, bans, own, hosts, cookies, deadline: Instant::now() + LOGIN_TIMEOUT }
     }
 
     /// Makes the requests in order. A message about a failure has no secret.
@@ -259,7 +259,7 @@ impl<'a> LogIn<'a> {
                     return Err(self.left_alone(&policy.key, failure).await);
                 }
                 Err(failure) if failure.class.is_blameless() => {
-                    return Err(NoLogin::Later(UnixMs::now().plus(AGAIN)));
+                    return Err(NoLogin::Later(UnixMs::now().plus(RETRY_DELAY)));
                 }
                 Err(failure) => return Err(failed(failure)),
             }
@@ -282,7 +282,7 @@ impl From<NotAsked> for NoLogin {
             NotAsked::Forbidden(why) => failed(why),
             NotAsked::Unreadable(failure) | NotAsked::Failed(failure) => failed(failure),
             NotAsked::Later(_, until) => Self::Later(until),
-            NotAsked::Port(_) => Self::Later(UnixMs::now().plus(AGAIN)),
+            NotAsked::Port(_) => Self::Later(UnixMs::now().plus(RETRY_DELAY)),
         }
     }
 }
@@ -308,7 +308,7 @@ fn masked(text: &str, values: &Map<String, Value>) -> String {
         let plain = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let encoded = encode_pair("", &plain).split_off(1);
         let spaced = encoded.replace('+', "%20");
-        for secret in [plain, encoded, spaced].iter().filter(|secret| secret.len() >= SHORTEST) {
+        for secret in [plain, encoded, spaced].iter().filter(|secret| secret.len() >= MIN_SECRET) {
             text = text.replace(secret.as_str(), "***");
         }
     }

@@ -36,26 +36,26 @@ use crate::spiders::{LoadedSpider, SpiderSession};
 use crate::telemetry::idle_reasons::{IdleReasons, Why};
 
 /// Interval at which sessions in use are looked after.
-const TICK: Duration = Duration::from_millis(50);
+const TICK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The time for which a URL waits here before it asks again whether its session is ready.
-const LOOK: Duration = Duration::from_millis(150);
+const CHECK_INTERVAL: Duration = Duration::from_millis(150);
 
 /// Longest time for which a URL is put aside before it asks again: a person may have seen to the log-in.
-const ASIDE: Duration = Duration::from_secs(10);
+const MAX_SNOOZE: Duration = Duration::from_secs(10);
 
 /// A page that looks as if the session had lapsed counts as so many refusals of its host: the third one fails.
 const REFUSALS: u16 = 4;
-const MOST_REFUSALS: u16 = 10;
+const MAX_REFUSALS: u16 = 10;
 
 /// A log-in that fails is repeated after this many times the setting `retry.backoff`.
 const PAUSES: u32 = 3;
 
 /// The time for which a problem of a session is shown after it was met last.
-const SHOWN: Duration = Duration::from_secs(30);
+const PROBLEM_TTL: Duration = Duration::from_secs(30);
 
 /// Time for the last changes to be written when the worker ends.
-const LAST_WORD: Duration = Duration::from_secs(2);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where a URL waits for its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,11 +106,11 @@ impl Sessions {
         let next = self.ready_at(session, job, now)?;
         let key = job.spider.politeness.host_policy(&job.target().host()).key;
         let hold = match next {
-            next if next > now => Hold::Away(next.min(now.plus(ASIDE))),
-            _ if has_room() => Hold::Here(LOOK),
+            next if next > now => Hold::Away(next.min(now.plus(MAX_SNOOZE))),
+            _ if has_room() => Hold::Here(CHECK_INTERVAL),
             _ => Hold::Away(now.plus(SOON)),
         };
-        self.idle_reasons.waits(&key, hold.away().unwrap_or(now.plus(LOOK)), Why::LogIn);
+        self.idle_reasons.waits(&key, hold.away().unwrap_or(now.plus(CHECK_INTERVAL)), Why::LogIn);
         Some(hold)
     }
 
@@ -154,7 +154,7 @@ impl Sessions {
             // If no page is well, the log-in may be to blame.
             let is_to_blame = inner.state.as_ref().is_some_and(SessionState::blames_pages);
             message.refusals = message.refusals.saturating_add(if is_to_blame { REFUSALS } else { 1 });
-            if is_to_blame && message.refusals > MOST_REFUSALS {
+            if is_to_blame && message.refusals > MAX_REFUSALS {
                 let why = format_args!("it looks as if the session had lapsed, also after log-ins: {sign}");
                 return Outcome::Failed(Failure::new(Class::Banned, why), Reason::Final);
             }
@@ -163,7 +163,7 @@ impl Sessions {
             }
             inner.lapsed = Some(visit.logins);
         }
-        Outcome::Snooze { until: UnixMs::now().plus(LOOK) }
+        Outcome::Snooze { until: UnixMs::now().plus(CHECK_INTERVAL) }
     }
 
     fn entry(&self, id: &SessionId) -> Arc<Entry> {
@@ -196,7 +196,7 @@ impl Sessions {
                     logins.spawn(Arc::clone(&self).log_in(entry, spider, lapsed));
                 }
             }
-            sleep(TICK).await;
+            sleep(TICK_INTERVAL).await;
         }
     }
 
@@ -208,7 +208,7 @@ impl Sessions {
             let give_back = |state: &mut SessionState| is_busy && state.put_off_login(worker, UnixMs::now());
             let _ = self.update(&entry, |state| (give_back(state), ())).await;
         });
-        let _ = timeout(LAST_WORD, join_all(closing)).await;
+        let _ = timeout(FLUSH_TIMEOUT, join_all(closing)).await;
     }
 
     async fn look_after(&self, entry: &Entry) {
@@ -232,7 +232,7 @@ impl Sessions {
 
     fn report(&self, entry: &Entry, error: &Error) {
         let what = format!("looking after the session {}", entry.id);
-        self.context.health.fails_lately(&what, error, SHOWN);
+        self.context.health.fails_lately(&what, error, PROBLEM_TTL);
     }
 
     async fn read(&self, entry: &Entry) -> Result<(), Error> {
@@ -347,7 +347,7 @@ impl Sessions {
             if Instant::now() > deadline {
                 return;
             }
-            sleep(LOOK).await;
+            sleep(CHECK_INTERVAL).await;
         }
     }
 
@@ -380,7 +380,7 @@ impl Sessions {
                 .hold(&crawl, &format!("the log-in of the spider {name} keeps failing: {why}"))
                 .await;
             if let Err(error) = held {
-                self.context.health.fails_lately(&of_spider(name, "pausing its crawl"), &error, SHOWN);
+                self.context.health.fails_lately(&of_spider(name, "pausing its crawl"), &error, PROBLEM_TTL);
             }
         }
     }
