@@ -26,10 +26,10 @@ use crate::records::Records;
 pub(crate) const LOOKING_UP: &str = "looking up a crawl";
 
 /// Maximum number of crawls that are cached.
-const CRAWLS: u64 = 1_000;
+const MAX_CRAWLS: u64 = 1_000;
 
 /// How long a message waits if its crawl cannot be read.
-const UNREADABLE: Duration = Duration::from_secs(60);
+const UNREADABLE_DELAY: Duration = Duration::from_secs(60);
 
 /// The channels for claimed URLs and tasks.
 pub(crate) struct Exits {
@@ -73,7 +73,7 @@ pub(crate) struct Member {
 impl Member {
     /// Creates an empty cache of crawls.
     pub(crate) fn no_crawls() -> Cache<CrawlRef, OpenCrawl> {
-        Cache::new(CRAWLS)
+        Cache::new(MAX_CRAWLS)
     }
 
     /// Returns the settled terms of a crawl, looked up once, or the error if its records cannot be read.
@@ -110,8 +110,8 @@ impl Member {
             Ok(crawl) => crawl,
             // The crawl makes no progress until it is repaired; all others continue.
             Err(error) => {
-                self.health.fails_lately(LOOKING_UP, &error, 2 * UNREADABLE);
-                let until = UnixMs::now().plus(UNREADABLE);
+                self.health.fails_lately(LOOKING_UP, &error, 2 * UNREADABLE_DELAY);
+                let until = UnixMs::now().plus(UNREADABLE_DELAY);
                 self.settle_internal(InternalMessage::Waits { message, until }).await;
                 return Ok(());
             }

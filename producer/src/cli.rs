@@ -32,10 +32,10 @@ use crate::{
 };
 
 /// Interval at which the progress line is drawn.
-const LOOK: Duration = Duration::from_millis(250);
+const DRAW_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Maximum number of overloaded hosts that are named.
-const SHOWN_OVERLOADS: usize = 10;
+const MAX_OVERLOADS: usize = 10;
 
 /// The command-line arguments of the producer.
 #[derive(clap::Args, Clone, Debug)]
@@ -351,7 +351,7 @@ async fn draw(line: ProgressLine, progress: Arc<Progress>) {
             count(now.new),
             waits.unwrap_or_default(),
         ));
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(DRAW_INTERVAL).await;
     }
 }
 
@@ -386,10 +386,10 @@ fn eprint_report(global: &Global, head: &str, report: &Report) {
     for empty in &report.empty {
         anstream::eprintln!("warning: {empty}: no URL in it");
     }
-    for overload in report.overloads.iter().take(SHOWN_OVERLOADS) {
+    for overload in report.overloads.iter().take(MAX_OVERLOADS) {
         anstream::eprintln!("warning: {overload}");
     }
-    if let Some(more @ 1..) = report.overloads.len().checked_sub(SHOWN_OVERLOADS) {
+    if let Some(more @ 1..) = report.overloads.len().checked_sub(MAX_OVERLOADS) {
         anstream::eprintln!("warning: and {}", counted(more as u64, "more host"));
     }
     let sources = report.counters.sources + report.problems.len() as u64;

@@ -23,7 +23,7 @@ use crate::admission::backlog::Backlog;
 use crate::admission::{self, round_robin};
 use crate::finding::{Candidate, Finding};
 use crate::report::{Progress, Report};
-use crate::sources::asking::{Asking, COUNTS_AS_IN_FLIGHT_FOR, READERS};
+use crate::sources::asking::{Asking, MAX_IN_FLIGHT_TIME, MAX_READERS};
 use crate::sources::discovery::{Discovery, Lines};
 use crate::sources::page::PageSources;
 use crate::sources::revisit::Revisit;
@@ -32,7 +32,7 @@ use crate::sources::source::Source;
 use crate::sources::start::Start;
 
 /// Maximum number of parts of sources that wait for admission, which bounds the memory of a run.
-const PARTS_AHEAD: usize = 8;
+const MAX_PARTS_AHEAD: usize = 8;
 
 /// The work of a run.
 #[derive(Clone, Debug)]
@@ -266,10 +266,10 @@ impl Reading {
             scope,
             sorter: sorter.clone(),
         });
-        let threads = Threads::start(READERS).map_err(RunError::Threads)?;
+        let threads = Threads::start(MAX_READERS).map_err(RunError::Threads)?;
         let fetcher = Arc::new(Fetcher::from_spider(&job.spider, &settings.fetch)?.on(&threads)?);
         // No request holds a place for longer.
-        let lapse = settings.fetch.timeout + COUNTS_AS_IN_FLIGHT_FOR;
+        let lapse = settings.fetch.timeout + MAX_IN_FLIGHT_TIME;
         let ceiling = Arc::new(Ceiling::new(settings.fetch.max_rate));
         let addresses = Arc::new(AddressRate::new(settings.politeness.address_rate));
         let (health, in_flight) = (Arc::clone(health), Arc::default());
@@ -308,7 +308,7 @@ impl Reading {
     /// Starts to read; the findings arrive in parts, at most as many as the limit allows.
     fn start(self, stop: &CancellationToken) -> (mpsc::Receiver<Vec<Finding>>, Discovered) {
         let Self { discovery, start, schedules, limit } = self;
-        let (send, read) = mpsc::channel(PARTS_AHEAD);
+        let (send, read) = mpsc::channel(MAX_PARTS_AHEAD);
         let (pass, findings) = mpsc::channel(1);
         tokio::spawn(round_robin::run(read, pass, limit.unwrap_or(u64::MAX), stop.clone()));
         let discovered = tokio::spawn(async move { schedules.freeing(discovery.run(start, send)).await });

@@ -30,10 +30,10 @@ use trawl_producer::{Counters, Html, Job, NoStart, Progress, Report, Source, Sta
 use crate::{spider, state, stats};
 
 /// Interval at which progress and the end of the crawl are checked: a short crawl must not wait for its end.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Maximum number of hosts checked for back-offs in the summary: those with the most URLs.
-const HOSTS: usize = 1000;
+const MAX_HOSTS: usize = 1000;
 
 /// Default log level: little is logged for a person who watches, unless `-v` or the settings ask for more.
 pub(crate) const LOG_LEVEL: &str = "warn";
@@ -208,7 +208,7 @@ impl Args {
         let is_told = !report.problems.is_empty() || stats.held.is_some();
         let exit = self.end.judge(global, &Ended { stats: &stats, is_of_job: false, is_told, dead_letters });
         let states = store.host_control().hosts().await?;
-        let hosts = run.ports.stats.hosts(&run.crawl, HOSTS).await?;
+        let hosts = run.ports.stats.hosts(&run.crawl, MAX_HOSTS).await?;
         for left_alone in explain::not_asked(&states, hosts.iter(), &politeness, UnixMs::now()) {
             global.say(left_alone);
         }
@@ -427,7 +427,7 @@ impl Run {
             tokio::select! {
                 () = self.signals.stop().cancelled() => produced.cancelled().await,
                 () = produced.cancelled(), if !produced.is_cancelled() => {}
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(CHECK_INTERVAL) => {}
             }
         }
     }

@@ -18,7 +18,7 @@ use trawl_common::text::{escape_json, printable};
 use crate::backend::Where;
 
 /// Maximum length of a line printed for people.
-const MOST: usize = 2048;
+const MAX_LINE_BYTES: usize = 2048;
 
 /// The command-line arguments of `trawl events`.
 ///
@@ -154,7 +154,7 @@ impl Args {
         let shown: Shown = Deserialize::deserialize(&event).ok()?;
         match self.json {
             true => Some(escape_json(&event.to_string())),
-            false => Some(printable(&shown.to_string(), MOST)),
+            false => Some(printable(&shown.to_string(), MAX_LINE_BYTES)),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The queues of URLs and tasks, of wake-ups for jobs and of events, with their arguments.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use trawl_common::frontier::ladder::RUNGS;
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::ports::{Error, ErrorKind, Result};
@@ -16,10 +16,10 @@ use super::names;
 const WAKE_UP_TTL: Duration = Duration::from_secs(60);
 
 /// Maximum number of unread events in a queue: some 100 MB.
-const EVENTS_KEPT: u32 = 100_000;
+const MAX_EVENTS: u32 = 100_000;
 
 /// Time that the queues of a webhook outlive the last worker that knows it. Workers declare them every day.
-const WEBHOOK_UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
+const WEBHOOK_QUEUE_EXPIRY: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The queues and exchanges in the settings, and the queues that were logged.
 pub(super) struct Layout {
@@ -39,7 +39,7 @@ impl Layout {
 
     /// Returns whether the queue was not logged yet; from now on it counts as logged.
     pub(super) fn is_news(&self, queue: &str) -> bool {
-        self.named.lock().unwrap_or_else(PoisonError::into_inner).insert(queue.to_owned())
+        self.named.lock().insert(queue.to_owned())
     }
 
     /// Returns every queue except the inlets, with its arguments.
@@ -67,18 +67,18 @@ impl Layout {
 
     /// Returns the arguments of a subscriber's queue.
     pub(super) fn events(&self) -> Arguments<'static> {
-        Arguments { most: Some(EVENTS_KEPT), is_consumed: true, ..self.arguments() }
+        Arguments { most: Some(MAX_EVENTS), is_consumed: true, ..self.arguments() }
     }
 
     /// Returns the arguments of a webhook's queue.
     pub(super) fn webhook(&self) -> Arguments<'static> {
-        Arguments { unused: Some(WEBHOOK_UNUSED), ..self.events() }
+        Arguments { unused: Some(WEBHOOK_QUEUE_EXPIRY), ..self.events() }
     }
 
     /// Returns the arguments of the queue in which the deliveries of a webhook wait: each goes to the queue `back`
     /// when its own time is over.
     pub(super) fn webhook_waiting<'a>(&self, back: &'a str) -> Arguments<'a> {
-        Arguments { dead_letter: Some(("", back)), unused: Some(WEBHOOK_UNUSED), ..self.arguments() }
+        Arguments { dead_letter: Some(("", back)), unused: Some(WEBHOOK_QUEUE_EXPIRY), ..self.arguments() }
     }
 
     fn of_line(&self, line: SourceQueue) -> Arguments<'static> {

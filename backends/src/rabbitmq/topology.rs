@@ -26,9 +26,9 @@ const JOURNAL_SEGMENT: u64 = 32 << 20;
 
 /// The largest segment of the stream `items` in bytes, if it has limits. The broker applies limits only when a segment
 /// is full, and its default segment has 500 MB.
-const ITEMS_SEGMENT: u64 = 64 << 20;
+const MAX_ITEMS_SEGMENT: u64 = 64 << 20;
 /// The smallest segment of the stream `items`, in bytes.
-const ITEMS_SEGMENT_LEAST: u64 = 1_000_000;
+const MIN_ITEMS_SEGMENT: u64 = 1_000_000;
 
 /// Size limit of the stream `control.counts` in bytes. Its last entry includes all earlier ones, so one entry would be
 /// enough.
@@ -131,14 +131,14 @@ impl Stream {
     /// The items of all crawls.
     pub(super) fn items(items: &Items, topology: settings::Topology) -> Self {
         let segment =
-            items.max_size.map(|size| (size.as_u64() / 8).clamp(ITEMS_SEGMENT_LEAST, ITEMS_SEGMENT));
+            items.max_size.map(|size| (size.as_u64() / 8).clamp(MIN_ITEMS_SEGMENT, MAX_ITEMS_SEGMENT));
         Self {
             name: names::ITEMS,
             exchange: Some(names::ITEMS),
             settings: Some("[items]"),
             max_age: items.retention,
             max_bytes: items.max_size.map(|size| size.as_u64()),
-            segment_bytes: segment.or(items.retention.map(|_| ITEMS_SEGMENT)),
+            segment_bytes: segment.or(items.retention.map(|_| MAX_ITEMS_SEGMENT)),
             topology,
         }
     }

@@ -5,9 +5,10 @@
 //! process.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::SetOnce;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -75,7 +76,7 @@ pub fn spider_of(trouble: &str) -> Option<SpiderName> {
 }
 
 /// Minimum interval between two messages about an intermittent problem.
-const QUIET: Duration = Duration::from_secs(30);
+const LOG_INTERVAL: Duration = Duration::from_secs(30);
 
 impl Health {
     /// Creates the health of a process whose calls give up as soon as `stop` is cancelled.
@@ -164,7 +165,7 @@ impl Health {
 
     fn note(&self, what: &str, error: &Error, lapses: Option<Instant>) {
         let now = Instant::now();
-        let mut troubles = self.troubles();
+        let mut troubles = self.troubles.lock();
         let trouble = troubles.entry(what.to_owned()).or_insert_with(|| Trouble::over(now));
         trouble.error = error.to_string();
         trouble.lapses = lapses;
@@ -173,7 +174,7 @@ impl Health {
         }
         trouble.is_over = false;
         trouble.since = now;
-        trouble.is_logged = trouble.logged_at.is_none_or(|logged_at| now - logged_at >= QUIET);
+        trouble.is_logged = trouble.logged_at.is_none_or(|logged_at| now - logged_at >= LOG_INTERVAL);
         if trouble.is_logged {
             trouble.logged_at = Some(now);
             warn!(what, %error, "failing; trying until it works");
@@ -196,7 +197,7 @@ impl Health {
 
     /// Records that `what` succeeded.
     pub fn works(&self, what: &str) {
-        let mut troubles = self.troubles();
+        let mut troubles = self.troubles.lock();
         if let Some(trouble) = troubles.get_mut(what) {
             self.report_end(what, trouble);
         }
@@ -204,7 +205,7 @@ impl Health {
 
     /// Returns the oldest current problem and its error; `None` if all is well.
     pub fn trouble(&self) -> Option<String> {
-        let mut troubles = self.troubles();
+        let mut troubles = self.troubles.lock();
         for (what, trouble) in &mut *troubles {
             if trouble.lapses.is_some_and(|lapses| lapses <= Instant::now()) {
                 self.report_end(what, trouble);
@@ -213,10 +214,6 @@ impl Health {
         let now = troubles.iter().filter(|(_, trouble)| !trouble.is_over);
         let (what, trouble) = now.min_by_key(|(_, trouble)| trouble.since)?;
         Some(format!("{what}: {}", trouble.error))
-    }
-
-    fn troubles(&self) -> MutexGuard<'_, BTreeMap<String, Trouble>> {
-        self.troubles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -323,7 +320,7 @@ mod tests {
         let mut logged = 0;
         for _ in 0..120 {
             health.fails("finishing", &full);
-            logged += u32::from(health.troubles()["finishing"].is_logged);
+            logged += u32::from(health.troubles.lock()["finishing"].is_logged);
             assert!(health.trouble().is_some());
             health.works("finishing");
             assert_eq!(health.trouble(), None);

@@ -1,8 +1,8 @@
 //! Leaves out pages that need not be fetched again.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use trawl_common::frontier::Recrawl;
 use trawl_common::health::Health;
 use trawl_common::names::SpiderName;
@@ -50,7 +50,7 @@ impl<'a> RecrawlFilter<'a> {
         let looking = || self.pages.look(self.spider, &urls);
         let visits = self.health.retry("looking up what is remembered", looking).await?;
         let now = UnixMs::now();
-        let mut spared = self.spared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spared = self.spared.lock();
         let mut is_due = |candidate: &Candidate, last: Option<UnixMs>| {
             let fingerprint = Fingerprint::from_text(candidate.page.work.as_str());
             if candidate.modified.is_none() && spared.contains(&fingerprint) {

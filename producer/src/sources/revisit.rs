@@ -11,7 +11,7 @@ use trawl_common::ports::{NewWork, Pages, Result};
 use trawl_common::spider::Scope;
 
 use crate::finding::{Candidate, Finding};
-use crate::sources::read::PART;
+use crate::sources::read::PART_SIZE;
 use crate::sources::sorter::Sorter;
 
 /// The pages that a spider remembers, as one more source.
@@ -39,7 +39,7 @@ impl Revisit {
                 Some(Finding::Page(Candidate { page: NewWork { depth, ..page }, ttl, modified: None }))
             });
             let known: Vec<Finding> = known.collect();
-            for part in known.chunks(PART) {
+            for part in known.chunks(PART_SIZE) {
                 if findings.send(part.to_vec()).await.is_err() {
                     return Ok(());
                 }

@@ -35,7 +35,7 @@ use crate::server::{Answers, Server, body};
 const MAX_BYTES: usize = 4 << 20;
 
 /// Maximum real time of an attack, however busy the machine is.
-const MOST_TIME: Duration = Duration::from_secs(60);
+const MAX_TIME: Duration = Duration::from_secs(60);
 
 /// The responses of an attacker, and the expected result.
 struct Attack {
@@ -158,7 +158,7 @@ async fn try_all(settings: Settings, attacks: Vec<Attack>) {
         let server = Server::start(std::mem::replace(&mut attack.answers, Box::new(|_| body("")))).await;
         let start = Instant::now();
         let got = read_beside_an_honest_source(settings.clone(), &server).await;
-        assert!(start.elapsed() < MOST_TIME, "{name}: took {:?}", start.elapsed());
+        assert!(start.elapsed() < MAX_TIME, "{name}: took {:?}", start.elapsed());
         assert!(server.asked() <= attack.asked, "{name}: asked {} times", server.asked());
         let problems = &got.report.problems;
         if (got.urls, got.invalid) != (attack.urls, attack.invalid) || !attack.is_described_by(problems) {

@@ -19,7 +19,7 @@ use super::Fetching;
 use super::page::{Processed, hand_over, process};
 use crate::job::Job;
 use crate::job::settlement::{Disposition, Place, Settlement, not_started, panicked};
-use crate::schedule::domains::SLOW;
+use crate::schedule::domains::SLOW_PAGE;
 use crate::schedule::{Next, Permits, Ready};
 
 /// Starts jobs as they become ready, until `ready` is closed and empty; then waits for the running ones. After `stop`,
@@ -91,7 +91,7 @@ async fn fetch(
     let mut fetch_permit = fetch_permit;
     let began = Instant::now();
     let mut working = pin!(AssertUnwindSafe(process(fetching, job.clone(), host_permit)).catch_unwind());
-    let processed = match timeout(SLOW, &mut working).await {
+    let processed = match timeout(SLOW_PAGE, &mut working).await {
         Ok(processed) => processed,
         Err(_) => match under_way.mark_slow() {
             _ if is_alone => working.await,

@@ -100,14 +100,14 @@ pub(crate) fn aborted(health: &Health, error: impl Into<Error>) -> Outcome {
 }
 
 /// Approximate wait of a URL or a task whose crawl has as many in flight as its limit still allows.
-const AWAITED: Duration = Duration::from_secs(2);
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// Returns the outcome of a URL or a task that may not start; `None` if it may.
 pub(crate) fn not_started(start: Start) -> Option<Outcome> {
     match start {
         Start::Go => None,
         Start::Awaited => {
-            let until = UnixMs::now().plus(AWAITED.mul_f64(rand::random_range(1.0..2.0)));
+            let until = UnixMs::now().plus(RETRY_DELAY.mul_f64(rand::random_range(1.0..2.0)));
             Some(Outcome::Snooze { until })
         }
         Start::Poison => {

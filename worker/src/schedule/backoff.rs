@@ -15,7 +15,7 @@ use crate::telemetry::idle_reasons::Why;
 
 /// The number of refusals after which further ones of a URL count as failures: it may be the URL that the
 /// host cannot serve.
-const MOST: u16 = 10;
+const MAX_REFUSALS: u16 = 10;
 
 /// Whether a host may be asked as before after this response: not after a refusal, nor after a server error.
 pub(crate) fn is_welcome(answer: &Result<Answer, Failure>) -> bool {
@@ -71,7 +71,7 @@ pub(crate) async fn leave_alone(
 /// operator lifts the back-off.
 pub(crate) fn refused(policy: &Retry, job: &mut Job, failure: Failure, until: UnixMs) -> Outcome {
     job.message.refusals = job.message.refusals.saturating_add(1);
-    if job.message.refusals > MOST {
+    if job.message.refusals > MAX_REFUSALS {
         return match failure.class {
             Class::Banned => job.failed_for_now(policy, failure),
             _ => job.failed(policy, failure),

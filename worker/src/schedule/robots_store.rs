@@ -6,13 +6,13 @@ use tokio::time::sleep;
 use tracing::warn;
 use trawl_common::health::Health;
 use trawl_common::politeness::gcra::HORIZON;
-use trawl_common::politeness::robots::{KEPT_FOR, RobotsFile, RobotsKey};
+use trawl_common::politeness::robots::{RobotsFile, RobotsKey, STORE_TTL};
 use trawl_common::politeness::waiting::NEAR;
 use trawl_common::ports::{ErrorKind, Hosts, Result, RobotsEntry};
 use trawl_common::settings::{Retry, Settings};
 
 /// Interval at which to check whether another worker has fetched a file.
-const LOOK: Duration = Duration::from_millis(200);
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Returns the file that `hosts` stores for all workers, or the result of `fetch` (the file and its
 /// lifetime), which it then stores for the others.
@@ -27,7 +27,7 @@ pub(crate) async fn known_or_fetched<E>(
     loop {
         match health.retry("looking for robots.txt", || hosts.robots(key, lease)).await {
             Ok(RobotsEntry::Known(file)) => return Ok(Ok(file)),
-            Ok(RobotsEntry::Awaited) => sleep(LOOK).await,
+            Ok(RobotsEntry::Awaited) => sleep(CHECK_INTERVAL).await,
             Ok(RobotsEntry::Yours) => break,
             Err(error) if error.kind == ErrorKind::Corrupt => {
                 warn!(name = %key, %error, "what is kept as its robots.txt is none; asking for it anew");
@@ -48,5 +48,5 @@ pub(crate) async fn known_or_fetched<E>(
 
 /// Returns the lifetime of a response.
 pub(crate) fn time_to_live(robots: &trawl_web::Robots, retry: &Retry) -> Duration {
-    if robots.is_lasting { KEPT_FOR } else { retry.robots_again() }
+    if robots.is_lasting { STORE_TTL } else { retry.robots_again() }
 }

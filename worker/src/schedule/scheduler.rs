@@ -37,11 +37,11 @@ use crate::schedule::sessions::{Hold, Sessions};
 use crate::telemetry::idle_reasons::Why;
 
 /// Approximate number of urgent jobs of a host that may stay off its waitlist at once.
-const MOST_AHEAD: usize = 8;
+const MAX_AHEAD: usize = 8;
 
 /// Approximate time within which the suspects of a crashed worker are claimed: it may have snoozed some of
 /// them.
-const SUSPECTS_COME: Duration = Duration::from_secs(5);
+const SUSPECT_TIME: Duration = Duration::from_secs(5);
 
 /// Returns the rank of a job.
 fn rank(job: &Job) -> Rank {
@@ -241,7 +241,7 @@ impl Scheduler {
     /// ask again every second.
     fn placed(&self, job: &Job, request: HostRequest) -> HostRequest {
         if job.message.work.priority().is_urgent()
-            && self.scheduling.asker.exchange.waiting(&request.key) < MOST_AHEAD
+            && self.scheduling.asker.exchange.waiting(&request.key) < MAX_AHEAD
         {
             return HostRequest { standing: Standing::Aside, ..request };
         }
@@ -372,7 +372,7 @@ impl Scheduler {
     /// Snoozes jobs that wait for slow files, which would keep out the jobs of other hosts.
     async fn send_away(&mut self) {
         for job in self.unknown_robots.take_slow() {
-            self.settle(job, Outcome::Snooze { until: UnixMs::now().plus(SLOW) }).await;
+            self.settle(job, Outcome::Snooze { until: UnixMs::now().plus(SLOW_PAGE) }).await;
         }
     }
 
@@ -410,7 +410,7 @@ impl Scheduler {
     /// first.
     fn suspect(&mut self, job: Job) {
         match job.starts > SUSPECT_STARTS {
-            true => drop(self.last_suspects.insert(job, SUSPECTS_COME)),
+            true => drop(self.last_suspects.insert(job, SUSPECT_TIME)),
             false => self.enqueue(job),
         }
     }

@@ -21,14 +21,14 @@ use trawl_common::web::url::Origin;
 use super::Scheduling;
 use super::robots::{self, Learnt};
 use crate::job::Job;
-use crate::schedule::domains::{PutOff, SLOW};
+use crate::schedule::domains::{PutOff, SLOW_PAGE};
 
 /// Maximum number of jobs that wait for one slow robots.txt: more would keep out those of other hosts.
-const MOST_OF_ONE: usize = 16;
+const MAX_PER_FILE: usize = 16;
 
 /// The time within which most files arrive; retrying by way of the broker takes a second. Within this time
 /// any number of jobs waits for a file, and while there is no room for more, no jobs are scheduled.
-const AT_ONCE: Duration = Duration::from_millis(250);
+const PROMPT_WAIT: Duration = Duration::from_millis(250);
 
 /// Jobs that wait for a robots.txt.
 struct Waiting {
@@ -43,7 +43,7 @@ impl Waiting {
     /// Whether another job may wait for it.
     fn has_space(&self) -> bool {
         let waited = self.since.elapsed();
-        waited < AT_ONCE || waited < SLOW && self.jobs.len() < MOST_OF_ONE
+        waited < PROMPT_WAIT || waited < SLOW_PAGE && self.jobs.len() < MAX_PER_FILE
     }
 }
 
@@ -73,18 +73,18 @@ impl UnknownRobots {
     /// quickly.
     pub(super) fn crowded_until(&self) -> Option<Instant> {
         let oldest = self.waiting.values().map(|waiting| waiting.since).min()?;
-        Some(oldest + AT_ONCE).filter(|&until| !self.has_space() && until > Instant::now())
+        Some(oldest + PROMPT_WAIT).filter(|&until| !self.has_space() && until > Instant::now())
     }
 
     /// The time at which the next of the awaited files counts as slow.
     pub(super) fn some_slow_at(&self) -> Option<Instant> {
         let awaited = self.waiting.values().filter(|waiting| !waiting.jobs.is_empty());
-        awaited.map(|waiting| waiting.since + SLOW).min()
+        awaited.map(|waiting| waiting.since + SLOW_PAGE).min()
     }
 
     /// Takes the jobs that wait for slow files.
     pub(super) fn take_slow(&mut self) -> Vec<Job> {
-        let slow = self.waiting.values_mut().filter(|waiting| waiting.since.elapsed() >= SLOW);
+        let slow = self.waiting.values_mut().filter(|waiting| waiting.since.elapsed() >= SLOW_PAGE);
         let jobs: Vec<Job> = slow.flat_map(|waiting| waiting.jobs.drain(..)).collect();
         self.jobs -= jobs.len();
         jobs
@@ -118,7 +118,7 @@ impl UnknownRobots {
         }
         let domain = led_by(&job);
         let now = Instant::now();
-        let soon = self.files(|waiting| now - waiting.since < SLOW, &domain);
+        let soon = self.files(|waiting| now - waiting.since < SLOW_PAGE, &domain);
         let may_ask = soon.leaves_space(self.max_waiting)
             && self.files(|_| true, &domain).leaves_space(self.max_files)
             && open_files::has_room();
@@ -147,7 +147,7 @@ impl UnknownRobots {
         let Some(Waiting { since, jobs, .. }) = self.waiting.remove(&key) else {
             return (Vec::new(), learnt);
         };
-        self.put_off.comes_free(since.elapsed().min(SLOW));
+        self.put_off.comes_free(since.elapsed().min(SLOW_PAGE));
         self.jobs -= jobs.len();
         (jobs, learnt)
     }

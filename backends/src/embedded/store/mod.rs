@@ -25,7 +25,7 @@ use crate::embedded::seen::Seen;
 use crate::embedded::store::schema::State;
 
 /// Maximum number of jobs that share a transaction.
-const GROUP: usize = 64;
+const MAX_GROUP: usize = 64;
 
 /// State of the writer beyond the file. A new process starts without it.
 #[derive(Default)]
@@ -198,7 +198,7 @@ fn write(mut state: State, mut memory: Memory, jobs: &mpsc::Receiver<Job>, stirr
                         None
                     }
                 });
-                transact(&mut state.db, &mut memory, iter::once(first).chain(rest).take(GROUP));
+                transact(&mut state.db, &mut memory, iter::once(first).chain(rest).take(MAX_GROUP));
             }
             Job::Note(note) => {
                 note(&mut memory);

@@ -19,7 +19,7 @@ use trawl_engine::{Content, Probe, ProbeTimes, Unproven};
 
 use super::super::names;
 use super::super::newer::{self, FORMAT_HEADER};
-use super::super::screen::{DEEPEST, UNREADABLE};
+use super::super::screen::{MAX_DEPTH, UNREADABLE};
 use super::super::seal::{Author, Purpose, Seal};
 use super::headers::Headers;
 use super::{BEFORE, PROBE, PROBE_BODY};
@@ -59,7 +59,7 @@ fn message(
 ) -> Result<Content, Malformed> {
     let malformed = |reason: String| Malformed { text: shown(&delivery.data, line), reason };
     if headers.0.contains_key(UNREADABLE) {
-        return Err(malformed(format!("headers that cannot be read, or nested more than {DEEPEST} deep")));
+        return Err(malformed(format!("headers that cannot be read, or nested more than {MAX_DEPTH} deep")));
     }
     let body = std::str::from_utf8(&delivery.data).map_err(|_| malformed(InvalidUrl::NotUtf8.to_string()))?;
     let author = trust.seal.author(Purpose::Wake, &delivery.data, headers.0);

@@ -9,10 +9,10 @@ use crate::text::counted;
 use crate::time::UnixMs;
 
 /// Maximum number of hosts of a crawl whose state is checked: those with the most URLs.
-const HOSTS: usize = 1_000;
+const MAX_HOSTS: usize = 1_000;
 
 /// Maximum number of held hosts that are named.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// The next step where hosts are in a back-off.
 const ASKED_AGAIN: &str = "hosts that are left alone are asked again by themselves; if they refuse again and again, lower their rate ([[politeness.host]]), \
@@ -28,7 +28,7 @@ impl Explainer<'_> {
         let crawl = stats.crawl_ref();
         let facts = Facts {
             stats,
-            hosts: self.stats.hosts(&crawl, HOSTS).await?,
+            hosts: self.stats.hosts(&crawl, MAX_HOSTS).await?,
             states: self.hosts.hosts().await?,
             places: self.stats.places(&crawl).await?,
             workers: Workers::ask(self).await?,
@@ -89,7 +89,7 @@ impl Facts<'_> {
             all.extend(self.places.held.keys().filter_map(|holder| self.workers.loss(holder)));
             let hosts = self.hosts();
             let is_backed_off = hosts.iter().any(|words| words.contains(LEFT_ALONE));
-            all.extend(shortened(hosts, NAMED, "hosts are not asked now"));
+            all.extend(shortened(hosts, MAX_NAMED, "hosts are not asked now"));
             all.extend(is_backed_off.then(|| ASKED_AGAIN.to_owned()));
             let lack = self.workers.lack(&self.stats.spider);
             let is_said = lack.is_some();
@@ -252,7 +252,7 @@ mod tests {
                 .map(|number| HostStats { host: format!("h{number:02}.example"), counts, bytes: 0 })
                 .collect();
         });
-        assert_eq!((found.len(), &*found[NAMED]), (NAMED + 2, "25 more hosts are not asked now"));
+        assert_eq!((found.len(), &*found[MAX_NAMED]), (MAX_NAMED + 2, "25 more hosts are not asked now"));
     }
 
     #[test]

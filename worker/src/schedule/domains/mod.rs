@@ -24,16 +24,17 @@ mod state;
 mod tests;
 mod under_way;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use moka::sync::Cache;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use trawl_common::settings;
 use trawl_common::web::host::HostKey;
 
 pub(crate) use self::put_off::PutOff;
-pub(crate) use self::speed::SLOW;
+pub(crate) use self::speed::SLOW_PAGE;
 use self::speed::Speed;
 use self::state::State;
 pub(crate) use self::under_way::UnderWay;
@@ -43,16 +44,16 @@ use crate::job::Job;
 pub(crate) const FETCH_THREADS: usize = 32;
 
 /// Number of pages of a domain that may start in the places of silent domains.
-const FEW: usize = 4;
+const MAX_ON_TRIAL: usize = 4;
 
 /// The time that a page of a silent domain keeps its place before it may have to give way.
-const TRIED: Duration = Duration::from_secs(2);
+const TRIAL_TIME: Duration = Duration::from_secs(2);
 
 /// The time for which unknown domains are not trusted after any domain may have kept threads busy, nor that domain itself.
-const WARY: Duration = Duration::from_secs(3_600);
+const DISTRUST_TIME: Duration = Duration::from_secs(3_600);
 
 /// Maximum number of domains whose speed is remembered.
-const KNOWN: u64 = 10_000;
+const MAX_KNOWN: u64 = 10_000;
 
 /// A page that could begin.
 #[derive(Clone)]
@@ -84,15 +85,15 @@ impl Domains {
             fetch_permits: worker.concurrency.into(),
             // Most of what is in hand is left to others.
             places: (usize::from(worker.prefetch) * 3 / 8).max(1),
-            known: Cache::builder().max_capacity(KNOWN).build(),
-            busy: Cache::builder().max_capacity(KNOWN).build(),
+            known: Cache::builder().max_capacity(MAX_KNOWN).build(),
+            busy: Cache::builder().max_capacity(MAX_KNOWN).build(),
             state: Mutex::default(),
         }
     }
 
     /// Starts a page, or returns how long its URL has to stay away.
     pub(crate) fn begin(self: &Arc<Self>, page: Candidate) -> Result<UnderWay, Duration> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if !self.may_begin(&state, &page) {
             return Err(self.put_off(&mut state, &page));
         }
@@ -111,7 +112,7 @@ impl Domains {
 
     /// Returns how long the URL of a page that could not begin has to stay away.
     pub(crate) fn keeps_away(&self, page: &Candidate) -> Option<Duration> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         (!self.may_begin(&state, page)).then(|| self.put_off(&mut state, page))
     }
 
@@ -122,8 +123,8 @@ impl Domains {
             _ if self.keeps_busy(domain) => false,
             Some(speed) => !speed.is_silent(),
             None => {
-                let state = self.state();
-                let is_wary = state.kept_busy.is_some_and(|when| when.elapsed() < WARY);
+                let state = self.state.lock();
+                let is_wary = state.kept_busy.is_some_and(|when| when.elapsed() < DISTRUST_TIME);
                 !is_wary && state.of(domain) <= 1
             }
         }
@@ -133,17 +134,17 @@ impl Domains {
     pub(crate) fn kept_busy(&self, domain: HostKey) {
         self.known.insert(domain.clone(), Speed::slowed(self.speed(&domain)));
         self.busy.insert(domain, Instant::now());
-        self.state().kept_busy = Some(Instant::now());
+        self.state.lock().kept_busy = Some(Instant::now());
     }
 
     /// The number of slow pages in flight.
     pub(crate) fn slow(&self) -> usize {
-        self.state().slow()
+        self.state.lock().slow()
     }
 
     /// Whether a domain may have kept threads busy of late.
     fn keeps_busy(&self, domain: &HostKey) -> bool {
-        self.busy.get(domain).is_some_and(|when| when.elapsed() < WARY)
+        self.busy.get(domain).is_some_and(|when| when.elapsed() < DISTRUST_TIME)
     }
 
     /// Whether a page may begin.
@@ -174,10 +175,10 @@ impl Domains {
 
     /// The page that gives way to one of `domain` where there is no place for that: the first of a silent domain, if it has had its try.
     fn gives_way(&self, state: &State, domain: &HostKey) -> Option<u64> {
-        if state.of(domain) >= FEW || self.is_silent(domain) {
+        if state.of(domain) >= MAX_ON_TRIAL || self.is_silent(domain) {
             return None;
         }
-        let mut tried = state.slow_pages().take_while(|(_, place)| place.since.elapsed() >= TRIED);
+        let mut tried = state.slow_pages().take_while(|(_, place)| place.since.elapsed() >= TRIAL_TIME);
         tried.find(|(_, place)| self.is_silent(&place.domain)).map(|(number, _)| number)
     }
 
@@ -206,9 +207,5 @@ impl Domains {
 
     fn speed(&self, domain: &HostKey) -> Option<Speed> {
         self.known.get(domain).filter(|speed| !speed.is_forgotten())
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

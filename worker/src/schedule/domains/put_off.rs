@@ -7,8 +7,8 @@ use tokio::time::Instant;
 use trawl_common::web::host::HostKey;
 
 /// The shortest and the longest time for which a URL is put off.
-pub(super) const MIN_AWAY: Duration = Duration::from_secs(1);
-pub(super) const MAX_AWAY: Duration = Duration::from_secs(600);
+pub(super) const MIN_DELAY: Duration = Duration::from_secs(1);
+pub(super) const MAX_DELAY: Duration = Duration::from_secs(600);
 
 /// The time for which a place is kept for a URL that is late: another worker may have taken it.
 const MAX_LATE: Duration = Duration::from_secs(2);
@@ -26,7 +26,7 @@ pub(crate) struct PutOff {
 struct Line {
     /// The instant at which the last one returns.
     last: Instant,
-    /// The number of URLs that return at an instant, or less than [`MIN_AWAY`] after it, in order.
+    /// The number of URLs that return at an instant, or less than [`MIN_DELAY`] after it, in order.
     due: VecDeque<(Instant, usize)>,
 }
 
@@ -61,7 +61,7 @@ impl PutOff {
             }
             false => line.last.max(now) + step,
         };
-        let returns = returns.clamp(now + MIN_AWAY, now + MAX_AWAY);
+        let returns = returns.clamp(now + MIN_DELAY, now + MAX_DELAY);
         line.join(returns);
         returns - now
     }
@@ -88,7 +88,7 @@ impl Line {
         self.last = self.last.max(returns);
         let after = self.due.partition_point(|(at, _)| *at <= returns);
         match after.checked_sub(1).and_then(|before| self.due.get_mut(before)) {
-            Some((at, count)) if *at + MIN_AWAY > returns => *count += 1,
+            Some((at, count)) if *at + MIN_DELAY > returns => *count += 1,
             _ => self.due.insert(after, (returns, 1)),
         }
     }
@@ -98,7 +98,7 @@ impl Line {
         while self.due.front().is_some_and(|(at, _)| *at + MAX_LATE < now) {
             self.due.pop_front();
         }
-        if let Some((_, count)) = self.due.front_mut().filter(|(at, _)| *at < now + MIN_AWAY) {
+        if let Some((_, count)) = self.due.front_mut().filter(|(at, _)| *at < now + MIN_DELAY) {
             *count -= 1;
             if *count == 0 {
                 self.due.pop_front();
@@ -107,7 +107,7 @@ impl Line {
     }
 
     fn due_soon(&self, now: Instant) -> usize {
-        let soon = self.due.iter().take_while(|(at, _)| *at < now + MIN_AWAY);
+        let soon = self.due.iter().take_while(|(at, _)| *at < now + MIN_DELAY);
         soon.filter(|(at, _)| *at + MAX_LATE >= now).map(|(_, count)| count).sum()
     }
 }

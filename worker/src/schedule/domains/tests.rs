@@ -5,7 +5,7 @@ use futures::FutureExt;
 use tokio::time::advance;
 use trawl_web::Threads;
 
-use super::put_off::{MAX_AWAY, MIN_AWAY};
+use super::put_off::{MAX_DELAY, MIN_DELAY};
 use super::speed::REMEMBERED;
 use super::*;
 
@@ -126,7 +126,7 @@ async fn where_no_place_is_left_the_first_page_of_a_silent_domain_gives_way_to_o
     let mut pages = crowd(&domains).await;
     let first = domains.begin(page(20)).unwrap();
     let away = pages[0].gives_way(&threads()).await;
-    assert!((MIN_AWAY..=MAX_AWAY).contains(&away), "{away:?}");
+    assert!((MIN_DELAY..=MAX_DELAY).contains(&away), "{away:?}");
     assert!(pages[1].gives_way(&threads()).now_or_never().is_none());
     assert!(domains.begin(page(1)).is_err(), "it was tried");
     drop((pages.remove(0), first));
@@ -139,8 +139,8 @@ async fn where_no_place_is_left_silent_domains_give_way_to_a_few_pages_of_a_slow
     drop(slow(&domains, 20..21).await);
     let mut pages = crowd(&domains).await;
     let few = all_of(&domains, 20);
-    assert_eq!(few.len(), FEW);
-    assert!(pages[..FEW].iter_mut().all(|page| page.gives_way(&threads()).now_or_never().is_some()));
+    assert_eq!(few.len(), MAX_ON_TRIAL);
+    assert!(pages[..MAX_ON_TRIAL].iter_mut().all(|page| page.gives_way(&threads()).now_or_never().is_some()));
     assert!(few.iter().all(|page| !page.needs_permit()));
 }
 
@@ -172,7 +172,7 @@ async fn once_threads_were_kept_busy_only_a_domain_is_trusted_that_is_quick_and_
     domains.begin(page(1)).unwrap().mark_answered();
     assert!(domains.is_trusted(&domain(0)) && !domains.is_trusted(&domain(1)));
     assert!(!domains.is_trusted(&domain(2)));
-    advance(WARY).await;
+    advance(DISTRUST_TIME).await;
     assert!(domains.is_trusted(&domain(1)) && domains.is_trusted(&domain(2)));
     drop(second);
 }
@@ -216,11 +216,11 @@ async fn put_off(took: Duration, count: usize) -> Vec<Duration> {
 
 #[tokio::test(start_paused = true)]
 async fn urls_that_are_put_off_come_back_as_fast_as_their_domain_answers() {
-    let (fast, slow) = (put_off(2 * SLOW, 20).await, put_off(12 * SLOW, 20).await);
+    let (fast, slow) = (put_off(2 * SLOW_PAGE, 20).await, put_off(12 * SLOW_PAGE, 20).await);
     let rate = |away: &[Duration]| 10.0 / (away[19] - away[9]).as_secs_f64();
     assert!((rate(&fast) - 3.0).abs() < 0.1, "six at once, two seconds each: {fast:?}");
     assert!((rate(&slow) - 0.5).abs() < 0.1, "six at once, twelve seconds each: {slow:?}");
-    assert_eq!(put_off(12 * SLOW, 1_000).await[999], MAX_AWAY);
+    assert_eq!(put_off(12 * SLOW, 1_000).await[999], MAX_DELAY);
 }
 
 #[tokio::test(start_paused = true)]
@@ -266,7 +266,7 @@ async fn a_url_that_returns_in_vain_stays_ahead_of_those_put_off_after_it() {
     let away: Vec<_> = (0..100).filter_map(|_| domains.begin(page(0)).err()).collect();
     advance(away[0]).await;
     let again = domains.begin(returning(0)).err().unwrap();
-    assert!((MIN_AWAY..=4 * SLOW).contains(&again), "{again:?}, where the last waits for {:?}", away[99]);
+    assert!((MIN_DELAY..=4 * SLOW).contains(&again), "{again:?}, where the last waits for {:?}", away[99]);
 }
 
 #[tokio::test(start_paused = true)]
