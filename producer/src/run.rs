@@ -11,8 +11,6 @@ use trawl_common::health::Health;
 use trawl_common::host_schedules::HostSchedules;
 use trawl_common::mistake::Mistake;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::politeness::addresses::AddressRate;
-use trawl_common::politeness::ceiling::Ceiling;
 use trawl_common::ports::{self, Hosts, Opening, Ports, SourcesRead, Terms};
 use trawl_common::settings::{Politeness, Settings};
 use trawl_common::spider::{Scope, Spider, SpiderText};
@@ -270,10 +268,7 @@ impl Reading {
         let fetcher = Arc::new(Fetcher::from_spider(&job.spider, &settings.fetch)?.on(&threads)?);
         // No request holds a place for longer.
         let lapse = settings.fetch.timeout + MAX_IN_FLIGHT_TIME;
-        let ceiling = Arc::new(Ceiling::new(settings.fetch.max_rate));
-        let addresses = Arc::new(AddressRate::new(settings.politeness.address_rate));
-        let (health, in_flight) = (Arc::clone(health), Arc::default());
-        let schedules = HostSchedules { hosts, health, in_flight, lapse, ceiling, addresses };
+        let schedules = HostSchedules::new(hosts, Arc::clone(health), lapse, &settings);
         let pages = ports.filter(|_| job.html == Html::IsThePage).map(|ports| {
             let (fetcher, spider) = (Arc::clone(&fetcher), Arc::clone(&job.spider));
             Arc::new(PageSources::new(

@@ -20,7 +20,8 @@ use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::rate::Rate;
 use trawl_common::ports::{
     Activity, BeatReply, Claim, Claimed, Completion, Disposition, Engine, Fatal, Frontier, Heartbeat, Joined,
-    Joining, Opening, Page, PageVisit, Pages, Ports, Result, Session, Settled, Settlement, Sink, SinkFactory,
+    Joining, Opening, Page, PageHistories, PageVisit, Ports, Result, Session, Settled, Settlement, Sink,
+    SinkFactory,
 };
 use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
 use trawl_common::spider::Spider;
@@ -116,7 +117,7 @@ impl Frontier for DeadlyFrontier {
 }
 
 /// Remembers the pages of a batch, as an engine does that remembers them before it has their URLs end.
-async fn remember(pages: &dyn Pages, batch: Vec<Settlement>) {
+async fn remember(pages: &dyn PageHistories, batch: Vec<Settlement>) {
     for Settlement { disposition, .. } in batch {
         if let Disposition::Finish(ending) = disposition
             && let Completion { finish, memory: Some(PageVisit::Visited(visited)), .. } = *ending

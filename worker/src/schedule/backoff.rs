@@ -1,7 +1,7 @@
 //! Back-offs: a host that answers 429 or 503 must be left alone by the whole fleet, which is not a failure of
 //! the URL.
 
-use trawl_common::frontier::outcome::{Class, Failure, Outcome, is_refusal};
+use trawl_common::frontier::outcome::{Class, Failure, Outcome, is_welcoming};
 use trawl_common::politeness::waiting::FIRST_LOOK;
 use trawl_common::settings::Retry;
 use trawl_common::spider::Then;
@@ -17,9 +17,9 @@ use crate::telemetry::idle_reasons::Why;
 /// host cannot serve.
 const MAX_REFUSALS: u16 = 10;
 
-/// Whether a host may be asked as before after this response: not after a refusal, nor after a server error.
-pub(crate) fn is_welcome(answer: &Result<Answer, Failure>) -> bool {
-    status(answer).is_some_and(|status| status < 500 && !is_refusal(status))
+/// Whether a host may be asked as before after this response, which its spider's rules may call a ban.
+pub(crate) fn is_welcome(answer: &Result<Answer, Failure>, ban: Option<&Failure>) -> bool {
+    ban.is_none() && status(answer).is_some_and(is_welcoming)
 }
 
 /// Returns the status of a host's response; for a redirect, a status like it.

@@ -15,7 +15,7 @@ use crate::job::items_file::InFile;
 use crate::job::settlement::{Disposition, aborted};
 
 /// The state of a page before it is requested.
-pub(crate) struct History {
+pub(crate) struct RememberedPage {
     recrawl: Recrawl,
     /// The start of the crawl.
     start: UnixMs,
@@ -25,7 +25,7 @@ pub(crate) struct History {
     last: Option<Visited>,
 }
 
-impl History {
+impl RememberedPage {
     /// Returns the remembered state of a job's page. It is empty, at no cost, if the job's crawl fetches each
     /// page once, and for requests.
     pub(crate) async fn new(fetching: &Fetching, job: &Job) -> Result<Self, Outcome> {

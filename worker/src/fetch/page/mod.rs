@@ -17,7 +17,7 @@ use trawl_common::web::response::Response;
 
 pub(super) use self::without::hand_over;
 
-use self::history::History;
+use self::history::RememberedPage;
 use self::read::read;
 use self::response::response;
 use self::without::without_page;
@@ -38,7 +38,7 @@ use crate::schedule::sessions::Visit;
 ///
 /// Acting on the outcome is left to `settle`.
 pub(crate) async fn process(fetching: &Fetching, mut job: Job, permit: HostPermit) -> Processed {
-    let history = match History::new(fetching, &job).await {
+    let history = match RememberedPage::new(fetching, &job).await {
         Ok(history) => history,
         Err(outcome) => return Processed::Settled(Settlement::from_job(job, outcome)),
     };
@@ -75,7 +75,7 @@ pub(crate) enum Processed {
 /// A fetched page.
 pub(crate) struct Fetched {
     job: Job,
-    history: History,
+    history: RememberedPage,
     response: Response,
     visit: Option<Arc<Visit>>,
 }

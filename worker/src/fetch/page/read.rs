@@ -21,7 +21,7 @@ use trawl_extract::{Extracted, Extraction, ListEnd, ListState, Missing, Unfit};
 use trawl_handlers::Stream;
 
 use super::failed;
-use super::history::History;
+use super::history::RememberedPage;
 use super::identity::{Form, form, seen_as};
 use super::items::{item, name};
 use super::links::to_follow;
@@ -38,7 +38,7 @@ use crate::schedule::sessions::Visit;
 pub(super) async fn read(
     fetching: &Fetching,
     job: &mut Job,
-    history: &History,
+    history: &RememberedPage,
     response: Response,
     visit: Option<&Visit>,
 ) -> Result<Option<(PageOutput, Option<PageVisit>)>, Outcome> {
@@ -66,7 +66,7 @@ pub(super) async fn read(
 pub(super) async fn given(
     fetching: &Fetching,
     job: &Job,
-    history: &History,
+    history: &RememberedPage,
     response: Response,
     Reading { extraction, file, requests, tasks }: Reading,
 ) -> Result<(PageOutput, Option<PageVisit>), Outcome> {
@@ -96,7 +96,7 @@ pub(super) async fn given(
     };
     let memory = history.compare(job, &response, &mut items, in_file, links.len());
     let like = file.is_some().then(|| {
-        let change = History::change(memory.as_ref());
+        let change = RememberedPage::change(memory.as_ref());
         Item { change, ..item(job, own, &response, Extracted::default()) }
     });
     let status = Some(response.status).filter(|status| *status > 0);
@@ -186,7 +186,7 @@ fn page_or_task(key: &Key) -> String {
 }
 
 /// Returns the page for the sinks: its items, and the response if a sink keeps responses.
-fn page(job: &Job, history: &History, items: Vec<Item>, response: Response) -> Page {
+fn page(job: &Job, history: &RememberedPage, items: Vec<Item>, response: Response) -> Page {
     let Job { url, message, spider, .. } = job;
     let keeps_response =
         job.own_request().is_none() && spider.sinks.iter().any(|sink| sink.keeps_responses());

@@ -17,7 +17,7 @@ use trawl_common::web::url::CanonicalUrl;
 use trawl_web::{Answer, MAX_REDIRECTS, NoPage, Redirect, Trail};
 
 use super::failed;
-use super::history::History;
+use super::history::RememberedPage;
 use super::identity::is_known;
 use crate::fetch::Fetching;
 use crate::job::Job;
@@ -31,7 +31,7 @@ use crate::spiders::LoadedSpider;
 pub(super) async fn response(
     fetching: &Fetching,
     job: &mut Job,
-    history: &History,
+    history: &RememberedPage,
     permit: HostPermit,
     visit: Option<&Arc<Visit>>,
 ) -> Result<Response, Outcome> {
@@ -60,7 +60,7 @@ pub(super) async fn response(
 }
 
 /// Returns the cached response for a job's URL, if it may be used. The cache is optional: its errors count as misses.
-async fn cached(fetching: &Fetching, job: &Job, history: &History) -> Option<Response> {
+async fn cached(fetching: &Fetching, job: &Job, history: &RememberedPage) -> Option<Response> {
     // A page that failed before might fail again if it is cached.
     if job.attempts > 0 {
         return None;
@@ -103,7 +103,7 @@ async fn leads_to_known(fetching: &Fetching, job: &Job, page: &CanonicalUrl) -> 
 async fn fetch(
     fetching: &Fetching,
     job: &mut Job,
-    history: &History,
+    history: &RememberedPage,
     mut permit: HostPermit,
     visit: Option<&Arc<Visit>>,
 ) -> Result<Response, Outcome> {
@@ -137,7 +137,7 @@ async fn fetch(
         trace::fetched(job.message.trace.as_deref(), target, redirects, status_or_class(&answer), took);
         let sign = visit.and_then(|_| lapse(&job.spider, &answer));
         let ban = trawl_web::ban(&job.spider.bans, &answer).filter(|_| sign.is_none());
-        let _held = permit.end(ban.is_none() && backoff::is_welcome(&answer));
+        let _held = permit.end(backoff::is_welcome(&answer, ban.as_ref()));
         if let (Some(visit), Some(sign)) = (visit, sign) {
             return Err(fetching.sessions.lapsed(job, visit, &sign));
         }

@@ -11,7 +11,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
 use trawl_common::web::response::Response;
 
-use super::history::History;
+use super::history::RememberedPage;
 use super::items::gone;
 use super::read::{ask_program, given, not_run, program_failed};
 use crate::fetch::Fetching;
@@ -22,7 +22,7 @@ use crate::job::settlement::Settlement;
 use crate::programs::{Came, Unread};
 
 /// Settles a job without a page. A remembered page that is gone ends as done, with items that say so.
-pub(super) fn without_page(job: Job, history: History, outcome: Outcome) -> Settlement {
+pub(super) fn without_page(job: Job, history: RememberedPage, outcome: Outcome) -> Settlement {
     let status = if let Outcome::Failed(failure, _) = &outcome { failure.status } else { None };
     let (Some(last), Some(status)) = (history.gone(&outcome), status) else {
         return Settlement::from_job(job, history.disposition(outcome));
@@ -57,7 +57,7 @@ async fn taken_in(
     let landed = job.redirected_to();
     match ask_program(program, fetching, job, landed.as_ref(), Came::Failure(&view)).await? {
         Ok(reading) => {
-            let (history, nothing) = (History::new(fetching, job).await?, no_response(job, &view));
+            let (history, nothing) = (RememberedPage::new(fetching, job).await?, no_response(job, &view));
             given(fetching, job, &history, nothing, reading).await.map(|(output, _)| output)
         }
         Err(unread) => Err(not_taken_in(fetching, job, outcome, unread)),
