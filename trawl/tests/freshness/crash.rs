@@ -27,7 +27,7 @@ use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
 use trawl_common::spider::Spider;
 use trawl_common::spider::folder::Folder;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_producer::{Html, Job, Progress, Source};
+use trawl_producer::{Html, Progress, RunPlan, Source};
 use trawl_testkit::changing_site::{ChangingPage, ChangingSite};
 
 use crate::support::LIMIT;
@@ -196,7 +196,7 @@ impl Case {
     async fn produce(&self, ports: &Ports, id: &str) -> CrawlRef {
         let spider = Spider::without_file(SpiderName::default(), &self.settings.items);
         let source: Source = format!("{}/sitemap.xml", self.site.origin).parse().unwrap();
-        let job = Job {
+        let job = RunPlan {
             spider: Arc::new(Spider { dedup: Some(DedupScope::Recrawl(Recrawl::Changed)), ..spider }),
             start: vec![source].into(),
             limit: None,

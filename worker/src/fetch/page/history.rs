@@ -10,7 +10,7 @@ use trawl_common::web::response::Response;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
 use crate::fetch::Fetching;
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 use crate::job::items_file::InFile;
 use crate::job::settlement::{Disposition, aborted};
 
@@ -28,7 +28,7 @@ pub(crate) struct RememberedPage {
 impl RememberedPage {
     /// Returns the remembered state of a job's page. It is empty, at no cost, if the job's crawl fetches each
     /// page once, and for requests.
-    pub(crate) async fn new(fetching: &Fetching, job: &Job) -> Result<Self, Outcome> {
+    pub(crate) async fn new(fetching: &Fetching, job: &ClaimedUrl) -> Result<Self, Outcome> {
         let (crawl, url) = (&job.message.crawl, &job.url);
         let OpenCrawl { terms: Terms { recrawl, replays, .. }, started: start } = job.crawl;
         if recrawl.is_never() || job.request().is_some() {
@@ -74,7 +74,7 @@ impl RememberedPage {
     /// file. `links` of its links are followed.
     pub(crate) fn compare(
         &self,
-        job: &Job,
+        job: &ClaimedUrl,
         response: &Response,
         items: &mut [Item],
         in_file: Option<InFile>,
