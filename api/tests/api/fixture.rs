@@ -71,9 +71,9 @@ impl Fixture {
     }
 
     pub(crate) async fn fleet() -> Self {
-        let fleet = support::fleet(|schedules| try_page(Settings::default(), schedules)).await;
-        let fixture = Self::over(fleet.backend, fleet.schedules, Some(fleet.vhost)).await;
-        Self { broker: Some(fleet.broker), ..fixture }
+        let fleet = support::fleet(|schedules| try_page(Settings::default(), schedules));
+        let (backend, schedules, broker, vhost) = fleet.await;
+        Self { broker: Some(broker), ..Self::over(backend, schedules, Some(vhost)).await }
     }
 
     async fn over(backend: Backend, schedules: Arc<dyn Hosts>, vhost: Option<VirtualHost>) -> Self {

@@ -24,14 +24,6 @@ pub(crate) const VIEWER: &str = "viewer-0123456789abcdef0123456789abcdef";
 /// The time after which a call that hangs fails.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
-/// A fleet's servers, and a backend over them.
-pub(crate) struct Fleet {
-    pub(crate) backend: Backend,
-    pub(crate) schedules: Arc<dyn Hosts>,
-    pub(crate) broker: Arc<RabbitMq>,
-    pub(crate) vhost: VirtualHost,
-}
-
 /// Returns a backend over a state file, and the schedules of its hosts. `try_page` is given the latter.
 pub(crate) fn state_file(try_page: impl FnOnce(&Arc<dyn Hosts>) -> TryPage) -> (Backend, Arc<dyn Hosts>) {
     install_tls();
@@ -55,8 +47,11 @@ pub(crate) fn state_file(try_page: impl FnOnce(&Arc<dyn Hosts>) -> TryPage) -> (
     (backend, schedules)
 }
 
-/// Returns a backend over a fleet's servers. `try_page` is given the schedules of its hosts.
-pub(crate) async fn fleet(try_page: impl FnOnce(&Arc<dyn Hosts>) -> TryPage) -> Fleet {
+/// Returns a backend over a fleet's servers, the schedules of its hosts, its broker, and where that is. `try_page` is given
+/// the schedules.
+pub(crate) async fn fleet(
+    try_page: impl FnOnce(&Arc<dyn Hosts>) -> TryPage,
+) -> (Backend, Arc<dyn Hosts>, Arc<RabbitMq>, VirtualHost) {
     install_tls();
     let vhost = VirtualHost::new().await;
     let server = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
@@ -85,7 +80,7 @@ pub(crate) async fn fleet(try_page: impl FnOnce(&Arc<dyn Hosts>) -> TryPage) -> 
         try_page: try_page(&schedules),
         settings: Arc::default(),
     };
-    Fleet { backend, schedules, broker, vhost }
+    (backend, schedules, broker, vhost)
 }
 
 /// Chooses the provider of TLS. Every test of the process does it; the first succeeds.

@@ -54,8 +54,8 @@ pub(crate) struct Person<'a> {
 impl Fixture {
     /// Returns the console of a fleet, for holders of a token.
     pub(crate) async fn fleet() -> Self {
-        let fleet = support::fleet(|_| one_page()).await;
-        Self::over(fleet.backend, Some(fleet.vhost), support::guarded("anna")).await
+        let (backend, _, _, vhost) = support::fleet(|_| one_page()).await;
+        Self::over(backend, Some(vhost), support::guarded("anna")).await
     }
 
     /// Returns the console of a state file, for holders of a token.
