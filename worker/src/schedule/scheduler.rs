@@ -32,7 +32,7 @@ use crate::job::NoPage;
 use crate::job::settlement::Settlement;
 use crate::schedule::backoff::refused;
 use crate::schedule::blameless::wanting_until;
-use crate::schedule::domains::SLOW_PAGE;
+use crate::schedule::domains::{Candidate, SLOW};
 use crate::schedule::sessions::{Hold, Sessions};
 use crate::telemetry::idle_reasons::Why;
 
@@ -305,8 +305,7 @@ impl Scheduler {
             self.enqueue(job);
             return None;
         };
-        let host = job.target().host();
-        match self.scheduling.domains.begin(HostKey::domain(&host)) {
+        match self.scheduling.domains.begin(Candidate::new(&job)) {
             Ok(under_way) => {
                 // Jobs that delay others wait, unless they run alone anyway.
                 let fetch_permit = Some(fetch_permit).filter(|_| is_alone || under_way.needs_permit());
@@ -355,9 +354,8 @@ impl Scheduler {
 
     /// The time until which a job's domain, which is slow, has no permit for it.
     fn keeps_away(&self, job: &ClaimedUrl) -> Option<UnixMs> {
-        let host = job.target().host();
-        let until = UnixMs::now().plus(self.scheduling.domains.keeps_away(&HostKey::domain(&host))?);
-        let key = job.spider.politeness.host_policy(&host).key;
+        let until = UnixMs::now().plus(self.scheduling.domains.keeps_away(&Candidate::new(job))?);
+        let key = job.spider.politeness.host_policy(&job.target().host()).key;
         self.scheduling.idle_reasons.waits(&key, until, Why::Slow);
         Some(until)
     }

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use trawl_common::web::host::HostKey;
 use trawl_web::Threads;
 
-use super::speed::{SLOW_PAGE, Speed};
-use super::{Domains, FETCH_THREADS};
+use super::speed::{SLOW, Speed};
+use super::{Candidate, Domains, FETCH_THREADS};
 
 /// A page in flight, until this is dropped.
 pub(crate) struct UnderWay {
@@ -43,7 +43,7 @@ impl UnderWay {
                 self.place = Some(state.enter(&self.domain, false));
             }
             None if state.has_other_than(&self.domain) => {
-                return Err(domains.put_off(&mut state, &self.domain));
+                return Err(domains.put_off(&mut state, &self.candidate()));
             }
             None => return Ok(()),
         }
@@ -75,7 +75,12 @@ impl UnderWay {
                 lag = threads.lag(SLOW_PAGE) => if self.is_one_too_many(lag) { break },
             }
         }
-        self.domains.put_off(&mut self.domains.state.lock(), &self.domain)
+        self.domains.put_off(&mut self.domains.state.lock(), &self.candidate())
+    }
+
+    /// Returns what begins again once the page was given up: it has had its turn, so it comes after all others.
+    fn candidate(&self) -> Candidate {
+        Candidate { domain: self.domain.clone(), was_parked: false }
     }
 
     /// Whether the domain may keep threads busy and has another page in flight, or has never answered while the threads
