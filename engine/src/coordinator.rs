@@ -11,7 +11,7 @@ use trawl_common::events::Event;
 use trawl_common::frontier::Key;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Engine, Fatal, History, Joined, Joining, Opening, Pages, Result, Session};
+use trawl_common::ports::{Engine, Fatal, History, Joined, Joining, Opening, PageHistories, Result, Session};
 
 use crate::broker::Broker;
 use crate::by_urgency::ByUrgency;
@@ -34,13 +34,13 @@ const REPLAY_BATCH: usize = 100;
 pub struct Coordinator {
     records: Arc<dyn Records>,
     broker: Arc<dyn Broker>,
-    pages: Arc<dyn Pages>,
+    pages: Arc<dyn PageHistories>,
     history: Option<Arc<dyn History>>,
 }
 
 impl Coordinator {
     /// Returns an engine over these records and this broker, which remembers pages in `pages`.
-    pub fn new(records: Arc<dyn Records>, broker: Arc<dyn Broker>, pages: Arc<dyn Pages>) -> Self {
+    pub fn new(records: Arc<dyn Records>, broker: Arc<dyn Broker>, pages: Arc<dyn PageHistories>) -> Self {
         Self { records, broker, pages, history: None }
     }
 

@@ -12,7 +12,9 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Claimed, ErrorKind, Fatal, History, OpenCrawl, Pages, Requests, Result, one_each};
+use trawl_common::ports::{
+    Claimed, ErrorKind, Fatal, History, OpenCrawl, PageHistories, Requests, Result, one_each,
+};
 use trawl_common::settings::{Acks, Settings};
 use trawl_common::time::UnixMs;
 
@@ -45,7 +47,7 @@ pub(crate) struct Member {
     pub(crate) requests: Arc<dyn Requests>,
     pub(crate) records: Arc<dyn Records>,
     pub(crate) broker: Arc<dyn Broker>,
-    pub(crate) pages: Arc<dyn Pages>,
+    pub(crate) pages: Arc<dyn PageHistories>,
     /// The permanent history of crawls, if there is one.
     pub(crate) history: Option<Arc<dyn History>>,
     pub(crate) in_flight: InFlight,

@@ -174,7 +174,7 @@ struct Shown {
 #[serde(untagged)]
 enum What {
     Hosts(Hosts),
-    Job(Job),
+    Job(JobEvent),
     Crawl(Crawl),
 }
 
@@ -193,7 +193,7 @@ struct Host {
 }
 
 #[derive(Deserialize)]
-struct Job {
+struct JobEvent {
     /// The id of the job, which is that of its crawl.
     crawl: String,
     spider: String,
@@ -219,7 +219,7 @@ impl fmt::Display for Shown {
         match what {
             What::Crawl(crawl) => crawl.fmt(f),
             What::Hosts(hosts) => hosts.fmt(f),
-            What::Job(Job { crawl, spider, problem }) => write!(f, "{crawl} {spider}: {problem}"),
+            What::Job(JobEvent { crawl, spider, problem }) => write!(f, "{crawl} {spider}: {problem}"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Fetches the robots.txt of an origin.
 
 use bytes::Bytes;
-use trawl_common::frontier::outcome::{Class, Failure, is_refusal};
+use trawl_common::frontier::outcome::{Class, Failure, is_refusal, is_welcoming};
 use trawl_common::host_schedules::{HostSchedules, NotNow, WaitlistPlace};
 use trawl_common::politeness::robots::{MAX_BYTES, RobotsFile};
 use trawl_common::ports::Error;
@@ -117,7 +117,7 @@ impl Fetcher {
 fn is_welcome(answer: &Result<Hop, Failure>) -> bool {
     match answer {
         Ok(Hop::Redirect(_)) => true,
-        Ok(Hop::Start(answer)) => answer.status < 500 && refusal(answer).is_none(),
+        Ok(Hop::Start(answer)) => is_welcoming(answer.status),
         Err(_) => false,
     }
 }

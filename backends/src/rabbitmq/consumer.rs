@@ -64,16 +64,16 @@ impl Session {
         let is_flushing = AtomicBool::new(false);
         let session = Arc::new(Self { id, connection, channel, acks, is_flushing });
         let mut streams = Vec::new();
-        let window = |line| if line == SourceQueue::Task { tasks } else { prefetch };
-        for line in SourceQueue::ALL.into_iter().filter(|line| window(*line) > 0) {
+        let window = |source| if source == SourceQueue::Task { tasks } else { prefetch };
+        for source in SourceQueue::ALL.into_iter().filter(|source| window(*source) > 0) {
             // Not global: each consumer that follows gets its own window.
             let options = BasicQosOptions::default();
-            answered(session.channel.basic_qos(window(line), options)).await.map_err(failed)?;
-            streams.push((line, session.consume(names::line(line)).await?));
-            if let Some(inlet) = names::inlet(line)
+            answered(session.channel.basic_qos(window(source), options)).await.map_err(failed)?;
+            streams.push((source, session.consume(names::source(source)).await?));
+            if let Some(inlet) = names::inlet(source)
                 && session.has_inlet(inlet, layout).await?
             {
-                streams.push((line, session.consume(inlet).await?));
+                streams.push((source, session.consume(inlet).await?));
             }
         }
         let (tell, found) = mpsc::unbounded_channel();
@@ -214,12 +214,12 @@ impl RabbitConsumer {
             self.streams.push((SourceQueue::Bulk, stream));
         }
         let mut batch = Vec::new();
-        for (line, stream) in &mut self.streams {
+        for (source, stream) in &mut self.streams {
             while batch.len() < max {
                 match Pin::new(&mut *stream).poll_next(context) {
                     Poll::Ready(Some(Ok(delivery))) => {
                         let receipt = Receipt { session: self.session, tag: delivery.delivery_tag };
-                        let content = codec::content(&delivery, *line, &self.trust);
+                        let content = codec::content(&delivery, *source, &self.trust);
                         if let Content::Message(message) = &content
                             && message.trace.is_some()
                         {
@@ -238,7 +238,7 @@ impl RabbitConsumer {
             return Poll::Pending;
         }
         // The bulk lane, its inlet and the queues of other programs take turns.
-        if let Some(first) = self.streams.iter().position(|(line, _)| *line == SourceQueue::Bulk) {
+        if let Some(first) = self.streams.iter().position(|(source, _)| *source == SourceQueue::Bulk) {
             self.streams[first..].rotate_left(1);
         }
         Poll::Ready(Ok(batch))

@@ -90,7 +90,7 @@ async fn all(connection: &Connection) -> Result<Depths> {
             }
         }
         // Consumers of an inlet also consume its lane, and are counted there.
-        if let (Some(depth), Some(inlet)) = (&mut depth, lane.line().and_then(names::inlet)) {
+        if let (Some(depth), Some(inlet)) = (&mut depth, lane.source_queue().and_then(names::inlet)) {
             let more = looking.at(inlet.to_owned()).await?;
             depth.messages += more.unwrap_or_default().messages;
         }

@@ -49,10 +49,11 @@ impl Layout {
             (names::rung(rung), Arguments { ttl: Some(rung), dead_letter: back, ..self.arguments() })
         };
         let jobs = Arguments { ttl: Some(WAKE_UP_TTL), is_consumed: true, ..self.arguments() };
-        let lines = SourceQueue::ALL.map(|line| (names::line(line).to_owned(), self.of_line(line)));
+        let sources =
+            SourceQueue::ALL.map(|source| (names::source(source).to_owned(), self.of_source(source)));
         let dead_letters =
             Arguments { ttl: Some(self.queues.failed.ttl), is_consumed: true, ..self.arguments() };
-        lines
+        sources
             .into_iter()
             .chain([(names::FAILED.to_owned(), dead_letters), (names::JOBS.to_owned(), jobs)])
             .chain(RUNGS.into_iter().map(rung))
@@ -62,7 +63,9 @@ impl Layout {
     /// Returns the queues for strangers' messages to a lane. They have no expiry and no dead-lettering.
     pub(super) fn inlets(&self) -> impl Iterator<Item = (SourceQueue, &'static str, Arguments<'static>)> {
         let arguments = Arguments { is_consumed: true, ..self.arguments() };
-        SourceQueue::ALL.into_iter().filter_map(move |line| Some((line, names::inlet(line)?, arguments)))
+        SourceQueue::ALL
+            .into_iter()
+            .filter_map(move |source| Some((source, names::inlet(source)?, arguments)))
     }
 
     /// Returns the arguments of a subscriber's queue.
@@ -81,12 +84,12 @@ impl Layout {
         Arguments { dead_letter: Some(("", back)), unused: Some(WEBHOOK_QUEUE_EXPIRY), ..self.arguments() }
     }
 
-    fn of_line(&self, line: SourceQueue) -> Arguments<'static> {
+    fn of_source(&self, source: SourceQueue) -> Arguments<'static> {
         let consumed = Arguments { is_consumed: true, ..self.arguments() };
         let expire =
             Arguments { dead_letter: Some((names::EXPIRED_EXCHANGE, names::EXPIRED_KEY)), ..consumed };
         let for_so_long = |ttl| Arguments { ttl: Some(ttl), ..expire };
-        match line {
+        match source {
             // A program's work may be rare and expensive, so a task waits as long as necessary.
             SourceQueue::Due | SourceQueue::Task => expire,
             SourceQueue::Expired => consumed,

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use trawl_common::frontier::Recrawl;
 use trawl_common::health::Health;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{Pages, Result};
+use trawl_common::ports::{PageHistories, Result};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
@@ -19,7 +19,7 @@ const MAX_SPARED: usize = 1_000_000;
 
 /// Leaves out the pages of one run that need not be fetched again.
 pub(crate) struct RecrawlFilter<'a> {
-    pages: &'a dyn Pages,
+    pages: &'a dyn PageHistories,
     health: &'a Health,
     spider: &'a SpiderName,
     recrawl: Recrawl,
@@ -29,7 +29,7 @@ pub(crate) struct RecrawlFilter<'a> {
 impl<'a> RecrawlFilter<'a> {
     /// Returns a filter for a crawl of this spider.
     pub(crate) fn new(
-        pages: &'a dyn Pages,
+        pages: &'a dyn PageHistories,
         health: &'a Health,
         spider: &'a SpiderName,
         recrawl: Recrawl,

@@ -20,7 +20,7 @@ use trawl_common::web::url::Origin;
 
 use super::Scheduling;
 use super::robots::{self, Learnt};
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 use crate::schedule::domains::{PutOff, SLOW_PAGE};
 
 /// Maximum number of jobs that wait for one slow robots.txt: more would keep out those of other hosts.
@@ -36,7 +36,7 @@ struct Waiting {
     domain: HostKey,
     /// The time since when it is being fetched.
     since: Instant,
-    jobs: Vec<Job>,
+    jobs: Vec<ClaimedUrl>,
 }
 
 impl Waiting {
@@ -83,15 +83,15 @@ impl UnknownRobots {
     }
 
     /// Takes the jobs that wait for slow files.
-    pub(super) fn take_slow(&mut self) -> Vec<Job> {
+    pub(super) fn take_slow(&mut self) -> Vec<ClaimedUrl> {
         let slow = self.waiting.values_mut().filter(|waiting| waiting.since.elapsed() >= SLOW_PAGE);
-        let jobs: Vec<Job> = slow.flat_map(|waiting| waiting.jobs.drain(..)).collect();
+        let jobs: Vec<ClaimedUrl> = slow.flat_map(|waiting| waiting.jobs.drain(..)).collect();
         self.jobs -= jobs.len();
         jobs
     }
 
     /// Takes all waiting jobs.
-    pub(super) fn take_all(&mut self) -> Vec<Job> {
+    pub(super) fn take_all(&mut self) -> Vec<ClaimedUrl> {
         self.jobs = 0;
         self.waiting.drain().flat_map(|(_, waiting)| waiting.jobs).collect()
     }
@@ -103,8 +103,8 @@ impl UnknownRobots {
         &mut self,
         scheduling: &Arc<Scheduling>,
         origin: Origin,
-        job: Job,
-    ) -> Option<(Job, Duration)> {
+        job: ClaimedUrl,
+    ) -> Option<(ClaimedUrl, Duration)> {
         // Jobs taken together with those that took the last room wait with them.
         let has_space = self.has_space() || self.crowded_until().is_some();
         let key = job.spider.politeness.robots_key(&origin);
@@ -138,7 +138,7 @@ impl UnknownRobots {
 
     /// Waits until the fetch of a file has ended. Returns the jobs that waited for it. Never returns while no
     /// file is being fetched.
-    pub(super) async fn next(&mut self) -> (Vec<Job>, Learnt) {
+    pub(super) async fn next(&mut self) -> (Vec<ClaimedUrl>, Learnt) {
         // A panic of the fetch is caught within it.
         let Some(Ok((key, learnt))) = self.learning.join_next().await else {
             return std::future::pending().await;
@@ -181,7 +181,7 @@ impl Files {
 }
 
 /// Returns the domain that led to a job: that of the page with the link or the redirect, or else its own.
-fn led_by(job: &Job) -> HostKey {
+fn led_by(job: &ClaimedUrl) -> HostKey {
     let page = match job.message.hop {
         Some(_) => Some(job.url.clone()),
         None => job.message.referrer.as_ref().and_then(Key::page),

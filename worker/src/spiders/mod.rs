@@ -112,7 +112,7 @@ impl Spiders {
             settings: settings.clone(),
             folder,
             sink_factory,
-            memory: MemoryBudget::new(settings.worker.page_memory.as_u64() / 2),
+            memory: MemoryBudget::new(settings.worker.half_page_memory()),
             threads,
             proxy,
             versions: ProgramVersions::default(),

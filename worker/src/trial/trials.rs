@@ -70,7 +70,7 @@ impl Trials {
     pub fn start(settings: Arc<Settings>, hosts: Arc<dyn Hosts>) -> io::Result<Self> {
         Ok(Self {
             reader: PageReader::start(&settings)?,
-            memory: MemoryBudget::new(settings.worker.page_memory.as_u64() / 2),
+            memory: MemoryBudget::new(settings.worker.half_page_memory()),
             threads: Threads::start(FETCH_THREADS)?,
             permits: Arc::new(Semaphore::new(CONCURRENCY)),
             asker: PoliteClient::alone(settings, hosts),
@@ -199,7 +199,7 @@ impl<'a> Trial<'a> {
             let permit = self.trials.asker.permit(&self.own, &policy, &host, self.deadline).await?;
             let answer = self.own.fetcher.ask(self.trail.last(), &Validators::default()).await;
             let ban = trawl_web::ban(&self.bans, &answer);
-            let _held = permit.end(ban.is_none() && is_welcome(&answer));
+            let _held = permit.end(is_welcome(&answer, ban.as_ref()));
             if let Some(ban) = ban {
                 self.status = ban.status;
                 return Err(match self.bans.then {

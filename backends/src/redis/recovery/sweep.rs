@@ -77,7 +77,7 @@ impl Recovery for RedisRecords {
     async fn probes_returned(&self, probes: &[Probe]) -> Result<()> {
         let mut call = self.scripts.watermark.key(keys::WATERMARKS);
         for probe in probes {
-            call.arg(probe.line.as_str()).arg(probe.times.sent.0).arg(probe.times.previous.0);
+            call.arg(probe.source.as_str()).arg(probe.times.sent.0).arg(probe.times.previous.0);
         }
         self.redis.run(&call).await
     }

@@ -119,8 +119,8 @@ impl RedisRecords {
             sweep.probe = Some(ProbeTimes { sent: now, previous });
         }
         Ok(Watermarks {
-            delivered: SourceQueue::ALL.map(|line| of(line.as_str())),
-            lost_before: SourceQueue::ALL.map(|line| of(&format!("gap:{line}"))),
+            delivered: SourceQueue::ALL.map(|source| of(source.as_str())),
+            lost_before: SourceQueue::ALL.map(|source| of(&format!("gap:{source}"))),
         })
     }
 

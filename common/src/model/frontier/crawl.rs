@@ -193,7 +193,7 @@ pub struct CrawlStats {
     /// The required fields that were looked for, with the number of pages that have and that lack each. Those of a kind of
     /// items follow its name: `product.price`.
     #[serde(skip)]
-    pub required: BTreeMap<String, Pages>,
+    pub required: BTreeMap<String, FieldPages>,
     /// The number of links that limits left out. A link counts for each page that has it.
     pub left_out: u64,
     /// Time from its start to its end, or to now; in a single process, as far as it was running.
@@ -214,7 +214,7 @@ pub struct CrawlStats {
 
 /// The number of pages that have a required field, and of those that lack it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pages {
+pub struct FieldPages {
     /// Pages of which an item has it.
     pub with: u64,
     /// Pages of which no item has it.

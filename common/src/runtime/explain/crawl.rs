@@ -41,8 +41,8 @@ impl Explainer<'_> {
             return Ok(words);
         }
         let lanes = self.stats.lanes().await.unwrap_or_default();
-        let is_empty =
-            !lanes.is_empty() && lanes.iter().all(|lane| lane.lane.line().is_none() || lane.messages == 0);
+        let is_empty = !lanes.is_empty()
+            && lanes.iter().all(|lane| lane.lane.source_queue().is_none() || lane.messages == 0);
         let (queued, patience) = (counted(facts.places.queued, "URL"), self.settings.recovery.lost_after);
         Ok(Vec::from_iter(is_empty.then(|| {
             format!("{queued} have no message in a queue, as after a crash: each is sent again within {patience:?} or so")

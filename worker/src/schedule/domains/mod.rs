@@ -38,7 +38,7 @@ pub(crate) use self::speed::SLOW_PAGE;
 use self::speed::Speed;
 use self::state::State;
 pub(crate) use self::under_way::UnderWay;
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 
 /// Number of separate threads: each response may keep one of them busy.
 pub(crate) const FETCH_THREADS: usize = 32;
@@ -64,7 +64,7 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    pub(crate) fn new(job: &Job) -> Self {
+    pub(crate) fn new(job: &ClaimedUrl) -> Self {
         Self { domain: HostKey::domain(&job.target().host()), was_parked: job.message.wake.is_some() }
     }
 }

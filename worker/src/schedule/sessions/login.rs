@@ -243,7 +243,7 @@ impl<'a> LogIn<'a> {
             let hop = trail.clone().into_hop();
             let answer = self.own.fetcher.ask_for(request, hop.as_ref()).await;
             let ban = trawl_web::ban(self.bans, &answer);
-            let _held = permit.end(ban.is_none() && is_welcome(&answer));
+            let _held = permit.end(is_welcome(&answer, ban.as_ref()));
             if let Some(ban) = ban {
                 return Err(match self.bans.then {
                     Then::BackOff => self.left_alone(&policy.key, ban).await,

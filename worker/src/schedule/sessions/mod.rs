@@ -29,7 +29,7 @@ use self::entry::Entry;
 use self::login::{LogIn, NoLogin};
 pub(crate) use self::visit::Visit;
 use crate::context::Context;
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 use crate::parse::Parser;
 use crate::schedule::Scheduling;
 use crate::schedule::polite::{AsSpider, PoliteClient};
@@ -100,7 +100,7 @@ impl Sessions {
 
     /// Returns where a job waits for its session, which is here only if there is room; `None` if its spider keeps no
     /// session, or that is ready.
-    pub(crate) fn hold(&self, job: &Job, has_room: impl FnOnce() -> bool) -> Option<Hold> {
+    pub(crate) fn hold(&self, job: &ClaimedUrl, has_room: impl FnOnce() -> bool) -> Option<Hold> {
         let session = job.spider.session.as_ref()?;
         let now = UnixMs::now();
         let next = self.ready_at(session, job, now)?;
@@ -115,7 +115,7 @@ impl Sessions {
     }
 
     /// Returns when the next log-in of a session may begin, as far as it needs one; `None` if it is ready.
-    fn ready_at(&self, session: &SpiderSession, job: &Job, now: UnixMs) -> Option<UnixMs> {
+    fn ready_at(&self, session: &SpiderSession, job: &ClaimedUrl, now: UnixMs) -> Option<UnixMs> {
         let entry = self.entry(&session.id);
         let mut inner = entry.inner.lock();
         inner.mark_used();
@@ -145,7 +145,7 @@ impl Sessions {
 
     /// Returns the outcome of a job whose page shows that its session has lapsed, by this sign: it is asked for again after
     /// a log-in, unless it looked so again and again.
-    pub(crate) fn lapsed(&self, job: &mut Job, visit: &Visit, sign: &str) -> Outcome {
+    pub(crate) fn lapsed(&self, job: &mut ClaimedUrl, visit: &Visit, sign: &str) -> Outcome {
         let message = &mut job.message;
         (message.hop, message.slot, message.turn) = (None, None, None);
         let mut inner = visit.entry.inner.lock();
