@@ -32,7 +32,7 @@ use crate::job::NoPage;
 use crate::job::settlement::Settlement;
 use crate::schedule::backoff::refused;
 use crate::schedule::blameless::wanting_until;
-use crate::schedule::domains::{Candidate, SLOW};
+use crate::schedule::domains::{Candidate, SLOW_PAGE};
 use crate::schedule::sessions::{Hold, Sessions};
 use crate::telemetry::idle_reasons::Why;
 

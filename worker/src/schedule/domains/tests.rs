@@ -6,7 +6,7 @@ use tokio::time::advance;
 use trawl_web::Threads;
 
 use super::put_off::{MAX_DELAY, MIN_DELAY};
-use super::speed::REMEMBERED;
+use super::speed::SLOW_TTL;
 use super::*;
 
 /// Eight fetch permits, and twelve places.
@@ -52,7 +52,7 @@ async fn slow(domains: &Arc<Domains>, numbers: Range<usize>) -> Vec<UnderWay> {
 /// A page of each of these domains that takes more than a second.
 async fn silent(domains: &Arc<Domains>, numbers: Range<usize>) -> Vec<UnderWay> {
     let mut pages: Vec<_> = numbers.map(|number| domains.begin(page(number)).unwrap()).collect();
-    advance(SLOW).await;
+    advance(SLOW_PAGE).await;
     assert!(pages.iter_mut().all(|page| page.mark_slow().is_ok()));
     pages
 }
@@ -104,7 +104,7 @@ async fn no_page_of_a_domain_is_given_up_that_is_alone() {
     let domains = domains();
     quick(&domains, 0..1);
     let mut pages: Vec<_> = (0..8).map(|_| domains.begin(page(0)).unwrap()).collect();
-    advance(SLOW).await;
+    advance(SLOW_PAGE).await;
     assert!(pages.iter_mut().all(|page| page.mark_slow().is_ok()));
     assert_eq!(pages.iter().filter(|page| page.needs_permit()).count(), 2, "six have places");
     assert!(domains.begin(page(1)).is_ok(), "there are permits for others");
@@ -193,7 +193,7 @@ async fn a_silent_domain_is_as_if_unknown_after_a_minute() {
     let pages = crowd(&domains).await;
     assert!(domains.begin(page(0)).is_err());
     drop(pages);
-    advance(REMEMBERED + SLOW).await;
+    advance(SLOW_TTL + SLOW_PAGE).await;
     assert!(domains.begin(page(0)).unwrap().needs_permit());
 }
 
@@ -220,15 +220,15 @@ async fn urls_that_are_put_off_come_back_as_fast_as_their_domain_answers() {
     let rate = |away: &[Duration]| 10.0 / (away[19] - away[9]).as_secs_f64();
     assert!((rate(&fast) - 3.0).abs() < 0.1, "six at once, two seconds each: {fast:?}");
     assert!((rate(&slow) - 0.5).abs() < 0.1, "six at once, twelve seconds each: {slow:?}");
-    assert_eq!(put_off(12 * SLOW, 1_000).await[999], MAX_DELAY);
+    assert_eq!(put_off(12 * SLOW_PAGE, 1_000).await[999], MAX_DELAY);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_place_is_left_for_each_url_that_is_about_to_return() {
     let domains = domains();
-    let mut pages = full(&domains, 12 * SLOW).await;
+    let mut pages = full(&domains, 12 * SLOW_PAGE).await;
     let away = domains.begin(page(0)).err().unwrap();
-    advance(away - SLOW / 2).await;
+    advance(away - SLOW_PAGE / 2).await;
     pages.pop_front();
     assert!(domains.begin(page(0)).is_err(), "the place is kept");
     assert!(domains.keeps_away(&page(0)).is_some());
@@ -241,9 +241,9 @@ async fn a_place_is_left_for_each_url_that_is_about_to_return() {
 #[tokio::test(start_paused = true)]
 async fn a_place_is_not_kept_for_long_for_a_url_that_does_not_return() {
     let domains = domains();
-    let mut pages = full(&domains, 12 * SLOW).await;
+    let mut pages = full(&domains, 12 * SLOW_PAGE).await;
     let away = domains.begin(page(0)).err().unwrap();
-    advance(away + 3 * SLOW).await;
+    advance(away + 3 * SLOW_PAGE).await;
     pages.pop_front();
     assert!(domains.begin(page(0)).is_ok());
 }
@@ -251,29 +251,33 @@ async fn a_place_is_not_kept_for_long_for_a_url_that_does_not_return() {
 #[tokio::test(start_paused = true)]
 async fn a_domain_that_is_quick_again_keeps_no_places() {
     let domains = domains();
-    let mut pages = full(&domains, 12 * SLOW).await;
+    let mut pages = full(&domains, 12 * SLOW_PAGE).await;
     let away = domains.begin(page(0)).err().unwrap();
     pages.pop_front();
     domains.begin(page(0)).unwrap().mark_answered();
-    advance(away - SLOW / 2).await;
+    advance(away - SLOW_PAGE / 2).await;
     assert_eq!(all_of(&domains, 0).len(), 100);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_url_that_returns_in_vain_stays_ahead_of_those_put_off_after_it() {
     let domains = domains();
-    let _pages = full(&domains, 12 * SLOW).await;
+    let _pages = full(&domains, 12 * SLOW_PAGE).await;
     let away: Vec<_> = (0..100).filter_map(|_| domains.begin(page(0)).err()).collect();
     advance(away[0]).await;
     let again = domains.begin(returning(0)).err().unwrap();
-    assert!((MIN_DELAY..=4 * SLOW).contains(&again), "{again:?}, where the last waits for {:?}", away[99]);
+    assert!(
+        (MIN_DELAY..=4 * SLOW_PAGE).contains(&again),
+        "{again:?}, where the last waits for {:?}",
+        away[99]
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn urls_of_a_slow_domain_begin_in_about_the_order_in_which_they_came() {
     const TICK: Duration = Duration::from_millis(100);
     let domains = domains();
-    let mut pages = full(&domains, 2 * SLOW).await;
+    let mut pages = full(&domains, 2 * SLOW_PAGE).await;
     let began = Instant::now();
     // Ten URLs a second come for a minute, and three a second can begin.
     let mut came: Vec<(Instant, usize)> =
@@ -281,7 +285,7 @@ async fn urls_of_a_slow_domain_begin_in_about_the_order_in_which_they_came() {
     let (mut order, mut returns) = (Vec::new(), [0; 600]);
     while !came.is_empty() {
         advance(TICK).await;
-        while pages.front().is_some_and(|page| page.began.elapsed() >= 2 * SLOW) {
+        while pages.front().is_some_and(|page| page.began.elapsed() >= 2 * SLOW_PAGE) {
             pages.pop_front().unwrap().mark_answered();
         }
         let due = came.extract_if(.., |(at, _)| at.elapsed() > Duration::ZERO).collect::<Vec<_>>();

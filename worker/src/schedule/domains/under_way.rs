@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use trawl_common::web::host::HostKey;
 use trawl_web::Threads;
 
-use super::speed::{SLOW, Speed};
+use super::speed::{SLOW_PAGE, Speed};
 use super::{Candidate, Domains, FETCH_THREADS};
 
 /// A page in flight, until this is dropped.
