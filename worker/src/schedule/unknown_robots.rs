@@ -123,8 +123,7 @@ impl UnknownRobots {
             && self.files(|_| true, &domain).leaves_space(self.max_files)
             && open_files::has_room();
         if !has_space || !may_ask {
-            let was_parked = job.message.wake.is_some();
-            let away = self.put_off.put_off(&domain, None, soon.of_domain, self.max_waiting, was_parked);
+            let away = self.put_off.put_off(&domain, None, soon.of_domain, self.max_waiting, false);
             return Some((job, away));
         }
         let (scheduling, spider) = (Arc::clone(scheduling), Arc::clone(&job.spider));

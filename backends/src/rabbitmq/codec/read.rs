@@ -118,6 +118,7 @@ fn message(
             hop: headers.hop()?,
             is_ours,
             refusals: headers.number("refusals")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
+            lapses: headers.number("lapses")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
             left: headers.number("left")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
             trace: headers.trace(),
         })

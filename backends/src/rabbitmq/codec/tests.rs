@@ -54,6 +54,7 @@ fn full() -> Message {
         referrer: Some("https://example.com/".parse().unwrap()),
         hop: Some(Hop { url: "https://example.com/b".parse().unwrap(), count: 2, as_get: false }),
         refusals: 3,
+        lapses: 5,
         left: 4,
         is_ours: true,
         trace: None,

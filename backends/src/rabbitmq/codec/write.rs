@@ -63,6 +63,9 @@ pub fn properties(message: &Message, body: &[u8], seal: &Seal) -> BasicPropertie
     if message.refusals > 0 {
         put_number(&mut headers, "refusals", message.refusals.into());
     }
+    if message.lapses > 0 {
+        put_number(&mut headers, "lapses", message.lapses.into());
+    }
     if message.left > 0 {
         put_number(&mut headers, "left", message.left.into());
     }

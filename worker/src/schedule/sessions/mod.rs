@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{error, info, warn};
+use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason};
 use trawl_common::health::of_spider;
 use trawl_common::logs::LogLevel;
@@ -44,9 +45,8 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(150);
 /// Longest time for which a URL is put aside before it asks again: a person may have seen to the log-in.
 const MAX_SNOOZE: Duration = Duration::from_secs(10);
 
-/// A page that looks as if the session had lapsed counts as so many refusals of its host: the third one fails.
-const REFUSALS: u16 = 4;
-const MAX_REFUSALS: u16 = 10;
+/// Maximum number of log-ins on behalf of a page that looks each time as if the session had lapsed.
+const MAX_LAPSES: u16 = 2;
 
 /// A log-in that fails is repeated after this many times the setting `retry.backoff`.
 const PAUSES: u32 = 3;
@@ -82,7 +82,7 @@ pub(crate) struct Sessions {
     parser: Arc<Parser>,
     idle_reasons: Arc<IdleReasons>,
     known: Mutex<HashMap<SessionId, Arc<Entry>>>,
-    /// Notified of the first one.
+    /// Notified when there is a session to look after.
     begun: Notify,
 }
 
@@ -125,8 +125,8 @@ impl Sessions {
         let is_held = state.held_until(now).is_some();
         if !is_lacking && !is_held {
             inner.waiting.clear();
-            // One of which the site never shows more than the form must not keep the others from their turn.
-            return (job.message.refusals > 0 && inner.is_on_trial()).then_some(now);
+            // A page that shows the log-in form whatever happens must not keep the others waiting.
+            return (job.message.lapses > 0 && inner.is_on_trial()).then_some(now);
         }
         let next = state.waits_until(now).filter(|_| is_lacking && !is_held);
         inner.waiting.insert(job.message.crawl.clone());
@@ -153,8 +153,7 @@ impl Sessions {
         if inner.state.as_ref().is_some_and(|state| state.logins == visit.logins) {
             // If no page is well, the log-in may be to blame.
             let is_to_blame = inner.state.as_ref().is_some_and(SessionState::blames_pages);
-            message.refusals = message.refusals.saturating_add(if is_to_blame { REFUSALS } else { 1 });
-            if is_to_blame && message.refusals > MAX_REFUSALS {
+            if count_lapse(message, is_to_blame) > MAX_LAPSES {
                 let why = format_args!("it looks as if the session had lapsed, also after log-ins: {sign}");
                 return Outcome::Failed(Failure::new(Class::Banned, why), Reason::Final);
             }
@@ -400,4 +399,31 @@ fn wants_login(entry: &Entry) -> Option<(Arc<LoadedSpider>, u64)> {
     }
     inner.is_busy = true;
     Some((spider, lapsed))
+}
+
+/// Counts that a page looks as if its session had lapsed. While no other page shows that the log-in is well, that is counted
+/// once: the log-in may be to blame. Returns the number.
+fn count_lapse(message: &mut Message, is_to_blame: bool) -> u16 {
+    message.lapses = if is_to_blame { message.lapses.saturating_add(1) } else { message.lapses.max(1) };
+    message.lapses
+}
+
+#[cfg(test)]
+mod tests {
+    use trawl_common::frontier::lane::Lane;
+    use trawl_common::names::CrawlRef;
+    use trawl_common::web::url::CanonicalUrl;
+
+    use super::*;
+
+    #[test]
+    fn a_page_is_given_up_after_three_lapses_however_often_its_host_has_refused_it() {
+        let url = CanonicalUrl::recorded("https://shop.example/").unwrap();
+        let mut message = Message::seed(url, CrawlRef::adhoc(), Lane::default());
+        message.refusals = 10;
+        let lapses = [false, false, true].map(|is_to_blame| count_lapse(&mut message, is_to_blame));
+        assert_eq!(lapses, [1, 1, 2]);
+        assert!(lapses.iter().all(|lapses| *lapses <= MAX_LAPSES));
+        assert!(count_lapse(&mut message, true) > MAX_LAPSES);
+    }
 }
