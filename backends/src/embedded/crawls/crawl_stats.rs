@@ -79,6 +79,7 @@ fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<CrawlStats> {
         required: BTreeMap::new(),
         left_out: fields.number("left_out")?,
         unread: Vec::new(),
+        troubles: Vec::new(),
         judging: if replays.is_some() { judging.of_replay() } else { judging },
         seconds: until.since(started).saturating_sub(away).as_secs_f64(),
         discovered: row.get("discovered")?,

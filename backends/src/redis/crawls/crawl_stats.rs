@@ -110,6 +110,7 @@ impl RedisRecords {
             required: BTreeMap::new(),
             left_out: fields.count("left_out")?,
             unread: Vec::new(),
+            troubles: Vec::new(),
             judging,
             seconds: ended.wait_from(started).as_secs_f64(),
             discovered: fields.read::<String>("discovery")?.is_some_and(|discovery| discovery == "ended"),

@@ -201,6 +201,9 @@ pub struct CrawlStats {
     /// Sources that were not read to their end, each with the reason, where the log was asked for them.
     #[serde(skip)]
     pub unread: Vec<String>,
+    /// Problems that keep workers from its work alone, in words, where the workers were asked for them.
+    #[serde(skip)]
+    pub troubles: Vec<String>,
     /// How its result is judged.
     #[serde(skip)]
     pub judging: Judging,
@@ -282,6 +285,7 @@ impl CrawlStats {
             left_out: 0,
             seconds: 0.0,
             unread: Vec::new(),
+            troubles: Vec::new(),
             judging: Judging::default(),
             discovered: false,
             started,

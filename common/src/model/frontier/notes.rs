@@ -15,11 +15,12 @@ const MOST_FAILED: u8 = 50;
 /// The kinds of what can be amiss with a crawl, as metrics name them.
 pub const KINDS: [&str; 7] = ["held", "incomplete", "failing", "no_items", "no_fields", "unmet", "empty"];
 
-/// Returns sentences about what is amiss with a crawl, and which of its sources were not read, as far as the log was
-/// asked for them.
+/// Returns sentences about what is amiss with a crawl: problems of workers and sources that were not read come as far
+/// as workers and the log were asked for them.
 pub fn notes(stats: &CrawlStats) -> Vec<String> {
     let unread = stats.unread.iter().filter(|_| stats.incomplete).cloned();
-    amiss(stats).map(|(_, sentence)| sentence).chain(unread).collect()
+    let troubles = stats.troubles.iter().cloned();
+    troubles.chain(amiss(stats).map(|(_, sentence)| sentence)).chain(unread).collect()
 }
 
 /// Returns what is amiss with a crawl: one of [`KINDS`], and a sentence about it.

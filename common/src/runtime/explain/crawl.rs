@@ -319,6 +319,23 @@ mod tests {
     }
 
     #[test]
+    fn a_crawl_names_its_own_trouble_where_workers_have_others_too() {
+        let found = words(&stats(2), |facts| {
+            let troubled = |name| WorkerState {
+                troubles: [("default".parse().unwrap(), "spider default: postgres: refused".to_owned())]
+                    .into(),
+                ..worker(name, "spider shop: postgres: refused")
+            };
+            facts.workers = workers(vec![troubled("w1"), troubled("w2"), worker("w3", "redis is full")]);
+        });
+        let expected = [
+            "the worker w3 goes on by itself once this is mended: redis is full",
+            "2 workers go on by themselves once this is mended: spider default: postgres: refused",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
     fn it_is_explained_what_no_worker_has_and_nothing_where_one_has_it() {
         let why = "[handler] run: there is no program `python9` in PATH";
         let lacks = || [("default".parse().unwrap(), why.to_owned())].into();
