@@ -291,7 +291,7 @@ impl Reading {
             politeness,
             Arc::clone(progress),
             settings.producer.timeout,
-            settings.retry.clone(),
+            job.spider.retry.apply(&settings.retry),
         );
         let discovery = Discovery {
             pages,

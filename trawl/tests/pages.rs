@@ -127,6 +127,21 @@ fn shop(path: &str, _: usize) -> Response {
 }
 
 #[tokio::test]
+async fn a_spider_has_its_own_retries() {
+    let site = Site::serve(|path, _| match path {
+        "/" => page("<a href=/busy>x</a> <a href=/shut>x</a>"),
+        "/busy" => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        _ => StatusCode::FORBIDDEN.into_response(),
+    })
+    .await;
+    let rest = "[follow]\n[retry]\nmax = 1\nstatuses = [403]";
+    let crawl = Workspace::new().crawl(&site, rest).await;
+    assert_eq!(crawl.stats["failed"], 2, "{}", crawl.stats);
+    let asked = site.asked();
+    assert_eq!((asked["/busy"], asked["/shut"]), (1, 2));
+}
+
+#[tokio::test]
 async fn depth_does_not_end_a_list_of_pages_that_next_leads_through() {
     let site = Site::serve(shop).await;
     let rest = "[follow]\ninclude = ['/product/', '/list/']\nnext = ['a.next::attr(href)']\ndepth = 1";

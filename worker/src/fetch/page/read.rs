@@ -269,7 +269,7 @@ pub(super) fn not_run(fetching: &Fetching, job: &Job, why: String) -> Outcome {
 /// Returns the outcome of a page that the spider's program failed at.
 pub(super) fn program_failed(fetching: &Fetching, job: &Job, failure: Failure) -> Outcome {
     debug!(url = %job.url, error = failure.detail, "the program failed");
-    job.failed_for_now(&job.spider.retry(&fetching.context.settings.retry), failure)
+    job.program_failed(&fetching.context.settings.retry, failure)
 }
 
 /// Returns the outcome of a page without required fields; `None` if they are optional.
