@@ -75,6 +75,7 @@ fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<CrawlStats> {
         bytes: fields.number("bytes")?,
         items: 0,
         item_kinds: BTreeMap::new(),
+        item_changes: BTreeMap::new(),
         reasons,
         required: BTreeMap::new(),
         left_out: fields.number("left_out")?,

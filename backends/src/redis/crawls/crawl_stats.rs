@@ -106,6 +106,7 @@ impl RedisRecords {
             bytes: fields.count("bytes")?,
             items: 0,
             item_kinds: BTreeMap::new(),
+            item_changes: BTreeMap::new(),
             reasons,
             required: BTreeMap::new(),
             left_out: fields.count("left_out")?,

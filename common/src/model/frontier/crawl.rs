@@ -14,6 +14,9 @@ use crate::time::UnixMs;
 /// The beginning of reasons that count items.
 pub const ITEMS: &str = "items:";
 
+/// The beginning of reasons that count items by the result of comparing them with those of the last crawl.
+pub const CHANGES: &str = "change:";
+
 /// The beginning of reasons that count items which have a field that `[expect]` names.
 pub const HAS: &str = "has:";
 
@@ -186,6 +189,9 @@ pub struct CrawlStats {
     pub items: u64,
     /// How many of each kind; those of a spider without kinds have an empty name.
     pub item_kinds: BTreeMap<String, u64>,
+    /// In a crawl that fetches pages again, how many are `new`, `changed`, `unchanged` and `gone`. The items of pages whose
+    /// servers said that they had not changed are among the unchanged ones, and not among `items`.
+    pub item_changes: BTreeMap<String, u64>,
     /// The number of URLs by the reason why they ended: `failed:http`, `skipped:robots`; of pages without a required
     /// field: `missing:price`; of links that each limit left out: `left_out:depth`; of work handed
     /// to another spider: `handed:shop`; and of sources' entries that were not admitted: `dropped:seen`.
@@ -280,6 +286,7 @@ impl CrawlStats {
             bytes: 0,
             items: 0,
             item_kinds: BTreeMap::new(),
+            item_changes: BTreeMap::new(),
             reasons: BTreeMap::new(),
             required: BTreeMap::new(),
             left_out: 0,
@@ -303,6 +310,11 @@ impl CrawlStats {
         for (reason, number) in kinds {
             self.items += number;
             *self.item_kinds.entry(reason[ITEMS.len()..].to_owned()).or_default() += number;
+        }
+        let (changes, reasons): (BTreeMap<_, _>, _) =
+            reasons.into_iter().partition(|(reason, _): &(String, u64)| reason.starts_with(CHANGES));
+        for (reason, number) in changes {
+            *self.item_changes.entry(reason[CHANGES.len()..].to_owned()).or_default() += number;
         }
         let (required, reasons): (BTreeMap<_, _>, _) = reasons
             .into_iter()

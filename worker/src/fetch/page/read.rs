@@ -104,7 +104,8 @@ pub(super) async fn given(
     let counted = ItemCounts::of_page(&spider.spider, &items, file.as_ref().map_or(0, |file| file.items()));
     // The items of a known page are counted with the other one.
     let required = if is_known { BTreeMap::new() } else { required };
-    let counted = ItemCounts { is_without: counted.is_without && !is_known, required, ..counted };
+    let counted = ItemCounts { is_without: counted.is_without && !is_known, required, ..counted }
+        .with_change(History::change(memory.as_ref()));
     let page = page(job, history, items, response);
     let ids = Ids::ByPlace(name(job, own).to_owned(), page.items.len());
     let file = file.zip(like).map(|(file, like)| Box::new(FileItems::new(file, &page, like, ids)));
