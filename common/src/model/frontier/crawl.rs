@@ -23,6 +23,10 @@ pub const HAS: &str = "has:";
 /// The reason that counts pages which gave no item although their spider extracts some.
 pub const WITHOUT_ITEMS: &str = "done:without_items";
 
+/// The reason that counts those of them that have a field for a password, as a log-in page has, though their spider does not
+/// log in.
+pub const LOGIN_FORM: &str = "done:login_form";
+
 /// The beginning of reasons that count pages which lack a required field.
 const MISSING: &str = "missing:";
 

@@ -15,6 +15,7 @@ use trawl_common::spider::ItemCounts;
 use trawl_common::spider::Required;
 use trawl_common::spider::item::Item;
 use trawl_common::trace;
+use trawl_common::web::login_form::has_password_field;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction, ListEnd, ListState, Missing, Unfit};
@@ -104,7 +105,9 @@ pub(super) async fn given(
     let counted = ItemCounts::of_page(&spider.spider, &items, file.as_ref().map_or(0, |file| file.items()));
     // The items of a known page are counted with the other one.
     let required = if is_known { BTreeMap::new() } else { required };
-    let counted = ItemCounts { is_without: counted.is_without && !is_known, required, ..counted }
+    let is_without = counted.is_without && !is_known;
+    let is_login = is_without && spider.spider.session.is_none() && has_password_field(&response.body);
+    let counted = ItemCounts { is_without, is_login, required, ..counted }
         .with_change(History::change(memory.as_ref()));
     let page = page(job, history, items, response);
     let ids = Ids::ByPlace(name(job, own).to_owned(), page.items.len());
