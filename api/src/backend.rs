@@ -7,7 +7,7 @@ use trawl_common::crawl_end::left_of;
 use trawl_common::explain::Explainer;
 use trawl_common::names::CrawlId;
 use trawl_common::ports::{
-    Control, Engine, HostControl, Items, Jobs, Logs, Pages, Result, Schedules, SpiderStore, Stats,
+    Control, Engine, HostControl, Items, Jobs, Logs, PageHistories, Result, Schedules, SpiderStore, Stats,
 };
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
@@ -39,7 +39,7 @@ pub struct Backend {
     /// The state of cron schedules.
     pub schedules: Arc<dyn Schedules>,
     /// The page history.
-    pub pages: Arc<dyn Pages>,
+    pub pages: Arc<dyn PageHistories>,
     /// The extracted items; `None` if they cannot be read again, as outside a fleet.
     pub items: Option<Arc<dyn Items>>,
     /// The fleet's log.

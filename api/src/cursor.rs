@@ -8,9 +8,9 @@ use utoipa::IntoParams;
 use crate::problem::Problem;
 
 /// Default number of entries on a page.
-const USUAL: u16 = 100;
+const DEFAULT_LIMIT: u16 = 100;
 /// Maximum number of entries on a page.
-const MOST: u16 = 1000;
+const MAX_LIMIT: u16 = 1000;
 
 /// The number of entries that a caller requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -19,7 +19,7 @@ pub(crate) struct Limit(u16);
 
 impl Default for Limit {
     fn default() -> Self {
-        Self(USUAL)
+        Self(DEFAULT_LIMIT)
     }
 }
 
@@ -28,8 +28,8 @@ impl TryFrom<u16> for Limit {
 
     fn try_from(number: u16) -> Result<Self, String> {
         match number {
-            1..=MOST => Ok(Self(number)),
-            _ => Err(format!("limit: must be 1 to {MOST}")),
+            1..=MAX_LIMIT => Ok(Self(number)),
+            _ => Err(format!("limit: must be 1 to {MAX_LIMIT}")),
         }
     }
 }

@@ -12,9 +12,9 @@ use serde::de::DeserializeOwned;
 use crate::problem::{Kind, Problem};
 
 /// Maximum size of a body, in bytes.
-const LARGEST: usize = 1024 * 1024;
+const MAX_BODY_BYTES: usize = 1024 * 1024;
 /// Maximum time for a body to arrive.
-const LONGEST: Duration = Duration::from_secs(10);
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A parameter in the path. An invalid one is reported as not found.
 pub(crate) struct Segment<T>(pub(crate) T);
@@ -74,11 +74,11 @@ pub(crate) fn media_type(headers: &HeaderMap) -> &str {
 
 /// Reads a whole body, within the time limit.
 pub(crate) async fn body(request: Request) -> Result<Bytes, Problem> {
-    let body = Limited::new(request.into_body(), LARGEST).collect();
-    match tokio::time::timeout(LONGEST, body).await {
+    let body = Limited::new(request.into_body(), MAX_BODY_BYTES).collect();
+    match tokio::time::timeout(BODY_TIMEOUT, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(Problem::new(Kind::TooLarge, format_args!("a body has at most {LARGEST} bytes")))
+            Err(Problem::new(Kind::TooLarge, format_args!("a body has at most {MAX_BODY_BYTES} bytes")))
         }
         Ok(Err(error)) => Err(Problem::malformed(format_args!("body: {error}"))),
         Err(_) => Err(Problem::new(Kind::BodyTimeout, "send the whole body at once")),

@@ -8,9 +8,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
@@ -23,9 +24,9 @@ use crate::problem::{Kind, Problem};
 use crate::threads::on_a_thread_apart;
 
 /// Maximum number of pairs of holders and addresses to remember: more than there are desks.
-const SEEN: usize = 10_000;
+const MAX_REMEMBERED: usize = 10_000;
 /// The time that a caller waits while the tokens of others are checked.
-const WAIT: Duration = Duration::from_secs(5);
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The holders of all tokens.
 pub(crate) struct Holders {
@@ -106,13 +107,13 @@ impl Holders {
 
     /// Whether the right token of `holder` from this address cannot be a guess.
     fn has_seen(&self, holder: &Holder, peer: &Caller) -> bool {
-        let seen = || self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = || self.seen.lock();
         holder.hash.is_none() || seen().contains(&(holder.name.clone(), peer.clone()))
     }
 
     fn note_seen(&self, holder: &Holder, peer: Caller) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.len() < SEEN {
+        let mut seen = self.seen.lock();
+        if seen.len() < MAX_REMEMBERED {
             seen.insert((holder.name.clone(), peer));
         }
     }
@@ -149,7 +150,7 @@ impl Holders {
         if self.unseen(&credentials).is_empty() {
             return Ok(None);
         }
-        let Ok(Ok(_place)) = tokio::time::timeout(WAIT, self.place.acquire()).await else {
+        let Ok(Ok(_place)) = tokio::time::timeout(QUEUE_TIMEOUT, self.place.acquire()).await else {
             return Err(Problem::new(Kind::Unavailable, "the tokens of others are being checked: try again"));
         };
         // The previous caller may have sent the same token.

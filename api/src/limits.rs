@@ -18,15 +18,15 @@ use trawl_common::names::CallerName;
 use crate::problem::{Kind, Problem};
 
 /// Maximum number of requests of one caller per second.
-const RATE: NonZeroU32 = NonZeroU32::new(100).unwrap();
+const MAX_RATE: NonZeroU32 = NonZeroU32::new(100).unwrap();
 /// Maximum number of requests of one caller in a burst.
-const BURST: NonZeroU32 = NonZeroU32::new(500).unwrap();
+const MAX_BURST: NonZeroU32 = NonZeroU32::new(500).unwrap();
 /// Maximum number of unknown tokens from one address per minute.
-const TOKENS: NonZeroU32 = NonZeroU32::new(10).unwrap();
+const MAX_UNKNOWN_TOKENS: NonZeroU32 = NonZeroU32::new(10).unwrap();
 /// The number of tracked callers above which idle ones are removed.
-const CALLERS: usize = 10_000;
+const MAX_CALLERS: usize = 10_000;
 /// Maximum time until a response begins: longer than the longest wait for a crawl.
-const LONGEST: Duration = Duration::from_secs(90);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A caller whose requests are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -70,12 +70,15 @@ pub(crate) struct Rates {
 impl Rates {
     /// Returns the limits on requests.
     pub(crate) fn of_requests() -> Self {
-        Self::new(Quota::per_second(RATE).allow_burst(BURST), format!("ask {RATE} times a second"))
+        Self::new(
+            Quota::per_second(MAX_RATE).allow_burst(MAX_BURST),
+            format!("ask {MAX_RATE} times a second"),
+        )
     }
 
     /// Returns the limits on attempts with unknown tokens.
     pub(crate) fn of_tokens() -> Self {
-        Self::new(Quota::per_minute(TOKENS), format!("try {TOKENS} tokens a minute"))
+        Self::new(Quota::per_minute(MAX_UNKNOWN_TOKENS), format!("try {MAX_UNKNOWN_TOKENS} tokens a minute"))
     }
 
     fn new(quota: Quota, allowance: String) -> Self {
@@ -84,7 +87,7 @@ impl Rates {
 
     /// Counts an action of `caller`, or fails with the time after which it may be repeated.
     pub(crate) fn check(&self, caller: &Caller) -> Result<(), Problem> {
-        if self.limiter.len() > CALLERS {
+        if self.limiter.len() > MAX_CALLERS {
             self.limiter.retain_recent();
         }
         self.limiter.check_key(&caller.counted()).map_err(|until| {
@@ -109,7 +112,7 @@ impl Clock for RuntimeClock {
 
 /// Aborts requests that take too long.
 pub(crate) async fn in_time(request: Request, next: Next) -> Response {
-    match tokio::time::timeout(LONGEST, next.run(request)).await {
+    match tokio::time::timeout(RESPONSE_TIMEOUT, next.run(request)).await {
         Ok(response) => response,
         Err(_) => {
             let detail = "it may yet have been done in part: look, and ask again";
@@ -126,8 +129,8 @@ mod tests {
     fn one_caller_is_slowed_down_and_another_is_not() {
         let rates = Rates::of_requests();
         let [one, other] = ["a", "b"].map(|name| Caller::Named(name.parse().unwrap()));
-        let passed = (0..2 * BURST.get()).filter(|_| rates.check(&one).is_ok()).count();
-        assert!((BURST.get() as usize..2 * BURST.get() as usize).contains(&passed), "{passed}");
+        let passed = (0..2 * MAX_BURST.get()).filter(|_| rates.check(&one).is_ok()).count();
+        assert!((MAX_BURST.get() as usize..2 * MAX_BURST.get() as usize).contains(&passed), "{passed}");
         assert_eq!(rates.check(&other), Ok(()));
     }
 

@@ -14,9 +14,9 @@ use crate::backend::Backend;
 use crate::view::Known;
 
 /// Maximum number of crawls to check for one part, whether they match or not.
-const LOOKED_AT: usize = 2_000;
+const MAX_EXAMINED: usize = 2_000;
 /// The number of jobs read at a time.
-const READ: usize = 500;
+const READ_BATCH: usize = 500;
 
 /// A position in the list: after this job, and after this crawl without a job.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ impl Backend {
         crawls.retain(|(at, _)| place.crawl.as_ref().is_none_or(|behind| at < behind));
         crawls.sort();
         let mut found = Vec::new();
-        for _ in 0..LOOKED_AT {
+        for _ in 0..MAX_EXAMINED {
             let (known, behind) = match (jobs.first().await?, crawls.last()) {
                 (Some(job), crawl)
                     if crawl.is_none_or(|(at, _)| *at < (job.asked.0, job.new.id.to_string())) =>
@@ -97,7 +97,7 @@ struct Line<'a> {
 impl Line<'_> {
     async fn first(&mut self) -> Result<Option<&Job>> {
         if self.ahead.is_empty() {
-            let page = JobPage { before: self.last, max: READ };
+            let page = JobPage { before: self.last, max: READ_BATCH };
             self.ahead.extend(self.jobs.list(&JobFilter::default(), page).await?);
             self.last = self.ahead.back().map(|job| job.number).or(self.last);
         }

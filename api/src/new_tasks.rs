@@ -17,7 +17,7 @@ use crate::extract::{body, media_type};
 use crate::problem::{Kind, Problem};
 
 /// Maximum number of tasks in one request.
-const MOST: usize = 10_000;
+const MAX_TASKS: usize = 10_000;
 
 /// The tasks of a body, each with its position.
 pub(crate) struct NewTasks {
@@ -41,8 +41,10 @@ impl<S: Send + Sync> FromRequest<S> for NewTasks {
         };
         let tasks = read(&body(request).await?)?;
         match tasks.tasks.len() {
-            1..=MOST => Ok(tasks),
-            count => Err(Problem::malformed(format_args!("body: 1 to {MOST} tasks at a time, not {count}"))),
+            1..=MAX_TASKS => Ok(tasks),
+            count => {
+                Err(Problem::malformed(format_args!("body: 1 to {MAX_TASKS} tasks at a time, not {count}")))
+            }
         }
     }
 }
@@ -128,7 +130,7 @@ impl ToSchema for Task {
 impl PartialSchema for NewTasks {
     fn schema() -> RefOr<Schema> {
         let task = || Ref::from_schema_name("Task");
-        let many = ArrayBuilder::new().items(task()).min_items(Some(1)).max_items(Some(MOST));
+        let many = ArrayBuilder::new().items(task()).min_items(Some(1)).max_items(Some(MAX_TASKS));
         OneOfBuilder::new().item(task()).item(many).description(Some("One task, or up to 10,000")).into()
     }
 }

@@ -5,9 +5,10 @@
 //! still finds one. For viewers some places count as taken: they are reserved for operators.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
@@ -80,7 +81,7 @@ impl Places {
 
     fn take_beside(self: &Arc<Self>, kept: usize, caller: &Caller) -> Result<Place, Refused> {
         let caller = caller.counted();
-        let mut held = self.lock();
+        let mut held = self.held.lock();
         let free = self.all - held.values().sum::<usize>();
         let own = held.get(&caller).copied().unwrap_or_default();
         may_take(own, free, kept)?;
@@ -104,10 +105,6 @@ impl Places {
         };
         Problem::new(kind, detail).retry_after(RETRY_AFTER)
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Caller, usize>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Whether a caller who holds `own` places may take another one of `free`, of which `kept` are not for them.
@@ -129,7 +126,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut held = self.places.lock();
+        let mut held = self.places.held.lock();
         if let Some(own) = held.get_mut(&self.caller) {
             *own -= 1;
             if *own == 0 {

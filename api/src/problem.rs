@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 /// The number of seconds after which a caller may retry a request that a server could not handle.
 pub(crate) const RETRY_AFTER: u64 = 5;
 /// Maximum length of `detail`, in bytes.
-const LONGEST: usize = 2048;
+const MAX_DETAIL_BYTES: usize = 2048;
 
 /// The kind of problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
@@ -127,7 +127,7 @@ pub(crate) struct Body {
 impl Problem {
     pub(crate) fn new(kind: Kind, detail: impl ToString) -> Self {
         let waits = matches!(kind, Kind::Unavailable | Kind::Full);
-        let detail = printable(&detail.to_string(), LONGEST);
+        let detail = printable(&detail.to_string(), MAX_DETAIL_BYTES);
         Self { kind, detail, retry_after: waits.then_some(RETRY_AFTER) }
     }
 

@@ -6,7 +6,7 @@ use axum::http::HeaderMap;
 use trawl_common::settings::Network;
 
 /// Maximum number of hops to read: more than anyone has proxies.
-const HOPS: usize = 32;
+const MAX_HOPS: usize = 32;
 
 /// Returns the origin of a request that `peer` sent: the last address in `X-Forwarded-For` or `Forwarded`
 /// (RFC 7239) that is not a trusted proxy's. Each proxy appends the address from which it got the request;
@@ -36,7 +36,7 @@ fn hops(headers: &HeaderMap) -> impl Iterator<Item = Option<IpAddr>> {
     let values = name.into_iter().flat_map(|name| headers.get_all(name).iter().rev());
     let elements = values.flat_map(|value| value.to_str().unwrap_or_default().rsplit(','));
     elements
-        .take(HOPS)
+        .take(MAX_HOPS)
         .map(move |element| if name == Some(forwarded) { for_of(element) } else { address(element) })
 }
 

@@ -27,30 +27,30 @@ use crate::places::{Place, Places, Refused};
 use crate::proxies;
 
 /// Maximum number of connections; more are refused, unless an unauthenticated one can be closed.
-const CONNECTIONS: usize = 512;
+const MAX_CONNECTIONS: usize = 512;
 /// Maximum time for the head of a request to arrive, and for a connection to be idle.
-const HEAD: Duration = Duration::from_secs(30);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of header fields of a request.
-const FIELDS: usize = 64;
+const MAX_FIELDS: usize = 64;
 /// Maximum length of the head of a request, in bytes.
-const HEAD_BYTES: usize = 32 * 1024;
+const MAX_HEAD_BYTES: usize = 32 * 1024;
 /// The time that a caller may delay the data sent to it before the connection is closed ([`Paced`]).
-const STALL: Duration = Duration::from_secs(30);
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Approximate number of unread bytes that the system buffers. It is small, so that a caller who does not
 /// read is noticed early.
-const UNREAD: usize = 64 * 1024;
+const UNREAD_BYTES: usize = 64 * 1024;
 /// The response to a caller for whom there is no connection.
 const REFUSED: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 /// The time that responses in progress get when the API stops.
-const GRACE: Duration = Duration::from_secs(10);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 /// Delay before the next attempt to accept a connection when the process has too many files open.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Serves HTTP/1.1 on `listener` until `stop`; then lets requests in progress end. Proxies at the addresses
 /// `trusted` state the origin of a request.
 pub async fn serve(listener: TcpListener, router: Router, trusted: Vec<Network>, stop: CancellationToken) {
-    serve_with(listener, router, trusted.into(), stop, STALL).await;
+    serve_with(listener, router, trusted.into(), stop, STALL_TIMEOUT).await;
 }
 
 /// Like [`serve`], where a caller may delay the data sent to it for as long as `stall`.
@@ -62,14 +62,14 @@ async fn serve_with(
     stall: Duration,
 ) {
     let graceful = GracefulShutdown::new();
-    let places = Places::new(CONNECTIONS, 0, "connections");
+    let places = Places::new(MAX_CONNECTIONS, 0, "connections");
     let newcomers = Arc::new(Newcomers::default());
     loop {
         let (stream, peer) = match stop.run_until_cancelled(listener.accept()).await {
             Some(Ok((stream, peer))) => (stream, peer.ip().to_canonical()),
             Some(Err(error)) => {
                 warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
             None => break,
@@ -96,7 +96,7 @@ async fn serve_with(
         });
     }
     drop(listener);
-    if tokio::time::timeout(GRACE, graceful.shutdown()).await.is_err() {
+    if tokio::time::timeout(SHUTDOWN_GRACE, graceful.shutdown()).await.is_err() {
         warn!("some answers were cut off");
     }
 }
@@ -144,11 +144,11 @@ fn connection(
         router.call(request)
     });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(FIELDS);
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_headers(MAX_FIELDS);
     // A buffer may grow beyond its limit by half.
-    http.max_buf_size(HEAD_BYTES).max_header_size(HEAD_BYTES);
+    http.max_buf_size(MAX_HEAD_BYTES).max_header_size(MAX_HEAD_BYTES);
     // A connection works without it as well.
-    let _ = SockRef::from(&stream).set_send_buffer_size(UNREAD);
+    let _ = SockRef::from(&stream).set_send_buffer_size(UNREAD_BYTES);
     http.serve_connection(TokioIo::new(Paced::new(stream, stall)), service)
 }
 
@@ -211,7 +211,7 @@ mod tests {
     async fn one_address_gets_half_of_the_connections() {
         let (address, stop) = serving().await;
         let mut kept = Vec::new();
-        for _ in 0..CONNECTIONS / 2 {
+        for _ in 0..MAX_CONNECTIONS / 2 {
             let mut caller = TcpStream::connect(address).await.unwrap();
             assert_eq!(status(&mut caller, "/known").await, "200");
             kept.push(caller);
@@ -232,7 +232,7 @@ mod tests {
         let mut known = TcpStream::connect(address).await.unwrap();
         assert_eq!(status(&mut known, "/known").await, "200");
         let mut held = Vec::new();
-        for count in 0..2 * CONNECTIONS {
+        for count in 0..2 * MAX_CONNECTIONS {
             let mut caller = TcpStream::connect(address).await.unwrap();
             let head =
                 if count % 2 == 0 { "GET / HTTP/1.1\r\nA: " } else { "GET / HTTP/1.1\r\nHost: x\r\n\r\n" };
@@ -268,7 +268,10 @@ mod tests {
             caller.read_exact(&mut status).await.unwrap();
             String::from_utf8_lossy(&status[9..]).into_owned()
         };
-        assert_eq!((status(HEAD_BYTES - 100).await, status(HEAD_BYTES).await), ("404".into(), "431".into()));
+        assert_eq!(
+            (status(MAX_HEAD_BYTES - 100).await, status(MAX_HEAD_BYTES).await),
+            ("404".into(), "431".into())
+        );
         stop.cancel();
         server.await.unwrap();
     }

@@ -27,7 +27,7 @@ const MAX_UNPACKED: u64 = 16 * 1024 * 1024;
 /// Maximum memory for the patterns of all files of a version, in bytes.
 const MAX_PATTERNS: usize = 32 << 20;
 /// The time that a caller waits while other texts are examined, including another one of their own.
-const WAIT: Duration = Duration::from_secs(10);
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The reason why an upload is not a version.
 #[derive(Debug, thiserror::Error)]
@@ -152,7 +152,7 @@ impl Api {
         identity: &Identity,
         examine: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
-        let place = self.examiners.wait(identity, WAIT).await?;
+        let place = self.examiners.wait(identity, QUEUE_TIMEOUT).await?;
         let examine = move || {
             // Held to the end, even if the caller has gone.
             let _place = place;

@@ -1,9 +1,10 @@
 //! Watches crawls: each is read once a second, however many callers wait for it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
@@ -16,7 +17,7 @@ use crate::problem::Problem;
 use crate::view::Known;
 
 /// Interval at which a crawl is read.
-const LOOK: Duration = Duration::from_secs(1);
+const READ_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The last state of a crawl; `None` before the first read.
 type Seen = Option<Result<Known, Problem>>;
@@ -50,7 +51,7 @@ impl Watchers {
     /// Watches a crawl for a caller.
     pub(crate) fn watch(self: &Arc<Self>, identity: &Identity, id: &CrawlId) -> Result<Watch, Problem> {
         let place = self.places.take(identity)?;
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = self.watched.lock();
         let seen = match watched.get(id) {
             Some(sender) => sender.subscribe(),
             None => {
@@ -69,7 +70,7 @@ impl Watchers {
 
     /// Reads a crawl until it is over, or has no watchers.
     async fn look(self: Arc<Self>, id: CrawlId, sender: Arc<watch::Sender<Seen>>) {
-        let mut ticks = tokio::time::interval(LOOK);
+        let mut ticks = tokio::time::interval(READ_INTERVAL);
         loop {
             ticks.tick().await;
             let seen = match self.backend.known(&id).await {
@@ -85,7 +86,7 @@ impl Watchers {
             if let Some(seen) = seen {
                 sender.send_if_modified(|before| note(before, seen));
             }
-            let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut watched = self.watched.lock();
             if is_last || sender.receiver_count() == 0 {
                 watched.remove(&id);
                 return;

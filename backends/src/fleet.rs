@@ -20,7 +20,7 @@ use crate::redis::{
 use crate::sinks::Sinks;
 
 /// Time that a program waits for servers that start at the same time.
-const STARTUP: Duration = Duration::from_secs(90);
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Connects to both servers, trying again with back-off until they are up or a minute and a half has passed. A
 /// refusal (a password, a queue with other arguments) fails at once.
@@ -156,12 +156,12 @@ fn records_beside(
     Ok((Arc::new(records), hosts))
 }
 
-/// Connects to a server, trying again until it is up or [`STARTUP`] has passed.
+/// Connects to a server, trying again until it is up or [`STARTUP_TIMEOUT`] has passed.
 async fn connected<T, F: Future<Output = Result<T>>>(server: &str, connect: impl Fn() -> F) -> Result<T> {
     let deadline = CancellationToken::new();
     let health = Health::until(deadline.clone());
     let expiry = async {
-        tokio::time::sleep(STARTUP).await;
+        tokio::time::sleep(STARTUP_TIMEOUT).await;
         deadline.cancel();
         std::future::pending().await
     };

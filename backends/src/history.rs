@@ -21,7 +21,7 @@ use crate::sinks::postgres::link::{Link, Server};
 use crate::sinks::postgres::relation::Relation;
 
 /// Maximum number of rows in one statement.
-const ROWS: usize = 500;
+const MAX_ROWS: usize = 500;
 
 /// The table of pages. The id of a page is a hash of its crawl and its URL, which is too long for an index.
 const PAGES: Relation<'_> = Relation {
@@ -133,7 +133,7 @@ impl PostgresHistory {
             None => self.server.connect(&[PAGES, CRAWLS, JOBS, LOGS]).await?,
         };
         let rows: Vec<Value> = rows.into_values().collect();
-        for rows in rows.chunks(ROWS) {
+        for rows in rows.chunks(MAX_ROWS) {
             link.upsert(relation, &Value::from(rows).to_string()).await?;
         }
         *place = Some(link);

@@ -1,13 +1,13 @@
 //! Stored entries that cannot be read: each stays as it is, and everything else goes on.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tracing::error;
 use trawl_common::ports::{ErrorKind, Result};
 
 /// Maximum number of entries remembered as logged.
-const NAMED: usize = 10_000;
+const MAX_REMEMBERED: usize = 10_000;
 
 /// Logs each such entry once.
 #[derive(Default)]
@@ -20,8 +20,8 @@ impl LeftOut {
     pub(crate) fn unless_corrupt<T>(&self, read: Result<T>) -> Result<Option<T>> {
         match read {
             Err(error) if error.kind == ErrorKind::Corrupt => {
-                let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-                if named.len() < NAMED && named.insert(error.to_string()) {
+                let mut named = self.named.lock();
+                if named.len() < MAX_REMEMBERED && named.insert(error.to_string()) {
                     error!(%error, "left alone until it is set right");
                 }
                 Ok(None)

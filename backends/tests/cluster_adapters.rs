@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use trawl_backends::rabbitmq::RabbitMq;
 use trawl_backends::redis::{self, Link, RedisCache, RedisHosts, RedisJobs, RedisPages, RedisSessions};
-use trawl_common::ports::{Cache, Error, ErrorKind, Jobs, Pages, Sessions};
+use trawl_common::ports::{Cache, Error, ErrorKind, Jobs, PageHistories, Sessions};
 use trawl_common::settings::{self, Dedup, Encoding, Items, Queues, Redis, ServerUrl};
 use trawl_engine::Records;
 use trawl_testkit::cluster;
@@ -81,7 +81,7 @@ async fn cache() -> (Shared, Arc<dyn Cache>) {
     (STORE.read().await, Arc::new(RedisCache::new(link().await, Encoding::Zstd)))
 }
 
-async fn pages() -> (Shared, Arc<dyn Pages>) {
+async fn pages() -> (Shared, Arc<dyn PageHistories>) {
     (STORE.read().await, Arc::new(RedisPages::new(link().await)))
 }
 

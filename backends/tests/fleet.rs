@@ -30,7 +30,7 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::names::CrawlRef;
 use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
-use trawl_common::ports::{Cache, Hosts, Pages, RobotsEntry, Sessions};
+use trawl_common::ports::{Cache, Hosts, PageHistories, RobotsEntry, Sessions};
 use trawl_common::settings::{self, Dedup, Encoding, Items, QueueType, Queues};
 use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
@@ -59,7 +59,7 @@ async fn cache() -> ((), Arc<dyn Cache>) {
     ((), Arc::new(RedisCache::new(link(servers::redis()).await, Encoding::Zstd)))
 }
 
-async fn pages() -> ((), Arc<dyn Pages>) {
+async fn pages() -> ((), Arc<dyn PageHistories>) {
     ((), Arc::new(RedisPages::new(link(servers::redis()).await)))
 }
 

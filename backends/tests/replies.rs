@@ -163,7 +163,7 @@ impl Fleet {
         self.send(found.lost).await;
         if let Some(times) = found.probe {
             again(|| self.redis.probe_sent(times)).await;
-            let probes = SourceQueue::ALL.map(|line| Probe { line, times });
+            let probes = SourceQueue::ALL.map(|source| Probe { source, times });
             again(|| self.redis.probes_returned(&probes)).await;
         }
         assert_eq!(found.awaiting, [], "nothing was forgotten");

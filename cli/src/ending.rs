@@ -13,7 +13,7 @@ use trawl_common::ports::Stats;
 use crate::{Fail, Progress, Waits, count, counted};
 
 /// Time between checks.
-const LOOK: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// Time after which a crawl that the store does not know has ended. A store that was emptied learns of a crawl again
 /// from its messages; one that it has not learnt of by then had none left.
 const FORGOTTEN: Duration = Duration::from_secs(300);
@@ -48,7 +48,7 @@ pub async fn await_end(stats: &dyn Stats, id: &CrawlId, progress: &Progress) -> 
                 }
             }
         }
-        sleep(LOOK).await;
+        sleep(CHECK_INTERVAL).await;
     }
     progress.clear();
     Err(Fail::run(format!("crawl {id} is gone: was the store emptied after its last URL?")))

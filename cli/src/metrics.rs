@@ -23,7 +23,7 @@ use crate::Fail;
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Time between aggregations of measured values, scraped or not: until then each value takes memory.
-const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The running server. It stops when this is dropped.
 pub struct Serving(#[expect(dead_code, reason = "dropping it stops the tasks")] [AbortOnDropHandle<()>; 2]);
@@ -74,7 +74,7 @@ fn record() -> Result<PrometheusHandle, metrics_exporter_prometheus::BuildError>
 }
 
 async fn run_upkeep(endpoints: Arc<Endpoints>) {
-    let mut ticks = interval(UPKEEP_EVERY);
+    let mut ticks = interval(UPKEEP_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;

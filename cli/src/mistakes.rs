@@ -11,7 +11,7 @@ use trawl_common::text::{printable, without_credentials};
 use crate::{Fail, counted};
 
 /// Maximum number of characters of a line that are shown.
-const SHOWN: usize = 160;
+const MAX_SHOWN: usize = 160;
 
 /// Prints all mistakes in settings, and returns the failure.
 pub fn of_settings(invalid: Invalid) -> Fail {
@@ -62,9 +62,9 @@ pub fn shown(path: &Path, text: &str, mistake: &Mistake, style: Style) -> String
 fn excerpt(text: &str, place: Place) -> Option<(String, usize)> {
     let line = text.split('\n').nth(place.line.checked_sub(1)? as usize)?;
     let column = place.column.checked_sub(1)? as usize;
-    let first = column.saturating_sub(SHOWN / 2);
-    let part: String = without_secrets(line).chars().skip(first).take(SHOWN).collect();
-    Some((printable(part.trim_end(), 4 * SHOWN), column - first))
+    let first = column.saturating_sub(MAX_SHOWN / 2);
+    let part: String = without_secrets(line).chars().skip(first).take(MAX_SHOWN).collect();
+    Some((printable(part.trim_end(), 4 * MAX_SHOWN), column - first))
 }
 
 /// Words in the names of settings and header fields with secret values.

@@ -1,15 +1,16 @@
 //! Progress on a terminal or in a log.
 
 use std::io::IsTerminal;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use parking_lot::Mutex;
 
 use crate::colour::has_colours;
 
 /// Minimum time between two lines if standard error is not a terminal.
-const EVERY: Duration = Duration::from_secs(5);
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Shows the progress of the work: on a terminal in one line that is redrawn, elsewhere in a new line every few
 /// seconds.
@@ -54,8 +55,8 @@ impl Progress {
         match &self.0 {
             Shown::Bar(bar) => bar.set_message(line.into()),
             Shown::Lines(last) => {
-                let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-                if last.elapsed() >= EVERY {
+                let mut last = last.lock();
+                if last.elapsed() >= LINE_INTERVAL {
                     anstream::eprintln!("{}", line.into());
                     *last = Instant::now();
                 }

@@ -59,7 +59,7 @@ mod otlp {
     /// Timeout of a request to the collector.
     const TIMEOUT: Duration = Duration::from_secs(10);
     /// Time within which the remaining spans are sent when the process ends; after that they are lost.
-    const LAST_WORD: Duration = Duration::from_secs(3);
+    const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
     /// Sends spans to a collector. At most 2048 wait; more are dropped.
     #[derive(Clone)]
@@ -103,7 +103,7 @@ mod otlp {
     impl Drop for Exporting {
         fn drop(&mut self) {
             // If the collector is away, a warning was logged before.
-            let _ = self.0.spans.shutdown_with_timeout(LAST_WORD);
+            let _ = self.0.spans.shutdown_with_timeout(FLUSH_TIMEOUT);
         }
     }
 

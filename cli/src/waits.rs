@@ -7,7 +7,7 @@ use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::ports::Result;
 
 /// The time without an end of a URL after which it is asked what the crawl waits for, and the interval of asking again.
-const IDLE: Duration = Duration::from_secs(2);
+const IDLE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The reason why a crawl waits, which is looked up once none of its URLs has ended for a while.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Waits {
         let ended = stats.counts.ended();
         if ended != self.ended {
             *self = Self { ended, ..Self::default() };
-        } else if self.looked.elapsed() >= IDLE {
+        } else if self.looked.elapsed() >= IDLE_INTERVAL {
             // Without an answer, the line says less.
             let first = ask.await.unwrap_or_default().into_iter().next();
             self.words = first.map_or_else(String::new, |first| format!("; waits: {first}"));
@@ -58,7 +58,7 @@ mod tests {
         let ask = || async { Ok(vec!["the sink is away".to_owned(), "and more".to_owned()]) };
         let mut waits = Waits::default();
         assert_eq!(waits.of(&stats(1), ask()).await, "");
-        tokio::time::advance(IDLE).await;
+        tokio::time::advance(IDLE_INTERVAL).await;
         assert_eq!(waits.of(&stats(1), ask()).await, "; waits: the sink is away");
         assert_eq!(waits.of(&stats(1), ask()).await, "; waits: the sink is away");
         assert_eq!(waits.of(&stats(2), ask()).await, "");

@@ -18,13 +18,13 @@ use crate::shown::Text;
 use crate::visitor::Visitor;
 
 /// Maximum size of a form, in bytes.
-const LARGEST: usize = 1024 * 1024;
+const MAX_BYTES: usize = 1024 * 1024;
 /// Maximum time for a form to arrive.
-const LONGEST: Duration = Duration::from_secs(10);
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the size limit of all forms, for the router.
 pub(crate) fn limit() -> DefaultBodyLimit {
-    DefaultBodyLimit::max(LARGEST)
+    DefaultBodyLimit::max(MAX_BYTES)
 }
 
 /// A form that was sent from a page shown to the visitor.
@@ -116,7 +116,7 @@ pub(crate) async fn read<T: DeserializeOwned + 'static>(request: Request) -> Res
 
 async fn in_time<T>(reading: impl Future<Output = T>) -> Result<T, Failure> {
     let late = |_| Failure::new(StatusCode::REQUEST_TIMEOUT, "The form did not come in time", "try again");
-    tokio::time::timeout(LONGEST, reading).await.map_err(late)
+    tokio::time::timeout(BODY_TIMEOUT, reading).await.map_err(late)
 }
 
 fn refused(status: StatusCode, why: String) -> Failure {

@@ -5,7 +5,7 @@ use trawl_common::text::{is_harmful, printable, start_of};
 use crate::shown::Bytes;
 
 /// Maximum length shown, in bytes.
-const LONGEST: usize = 64 * 1024;
+const MAX_SHOWN_BYTES: usize = 64 * 1024;
 /// The indentation of JSON on several lines.
 const STEP: &str = "  ";
 
@@ -24,7 +24,7 @@ impl Shown {
     pub(crate) fn from_recipe(recipe: &str) -> Self {
         let is_json = recipe.trim_start().starts_with(['{', '['])
             && serde_json::from_str::<serde::de::IgnoredAny>(recipe).is_ok();
-        let start = start_of(recipe, LONGEST);
+        let start = start_of(recipe, MAX_SHOWN_BYTES);
         let (text, end) = if is_json { set_in(start) } else { (start.to_owned(), start.len()) };
         let lines: Vec<String> = text.split('\n').map(|line| printable(line, usize::MAX)).collect();
         let is_unseen = |c: char| is_harmful(c) && !matches!(c, '\n' | '\r' | '\t');
@@ -49,7 +49,7 @@ fn set_in(json: &str) -> (String, usize) {
     let mut read = 0;
     while let Some(c) = chars.next() {
         // Indented lines may be many times as long as their text.
-        if out.len() > 2 * LONGEST {
+        if out.len() > 2 * MAX_SHOWN_BYTES {
             break;
         }
         read += c.len_utf8();
@@ -115,18 +115,21 @@ mod tests {
         );
         assert!(!Shown::from_recipe(&"[".repeat(500_000)).is_json);
         let deep = Shown::from_recipe(&("[".repeat(10_000) + &"]".repeat(10_000)));
-        assert!(deep.is_json && deep.text.len() < 3 * LONGEST, "{}", deep.text.len());
+        assert!(deep.is_json && deep.text.len() < 3 * MAX_SHOWN_BYTES, "{}", deep.text.len());
     }
 
     #[test]
     fn of_a_megabyte_the_start_is_shown_and_said_how_much_is_not() {
         let shown = Shown::from_recipe(&"ä".repeat(512 * 1024));
-        assert_eq!((shown.text.len(), shown.left_out), (LONGEST, Bytes(1024 * 1024 - LONGEST as u64)));
+        assert_eq!(
+            (shown.text.len(), shown.left_out),
+            (MAX_SHOWN_BYTES, Bytes(1024 * 1024 - MAX_SHOWN_BYTES as u64))
+        );
         assert!(!shown.has_unseen);
         for depth in [1, 100] {
             let list = format!("{}{}1{}", "[".repeat(depth), "1,".repeat(500_000), "]".repeat(depth));
             let shown = Shown::from_recipe(&list);
-            assert!(shown.is_json && shown.text.len() < 3 * LONGEST, "{}", shown.text.len());
+            assert!(shown.is_json && shown.text.len() < 3 * MAX_SHOWN_BYTES, "{}", shown.text.len());
             assert!(shown.left_out.0 > 900_000);
         }
     }

@@ -2,12 +2,12 @@
 //! and ends with the process.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
 use axum::http::header::COOKIE;
 use data_encoding::HEXLOWER;
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use trawl_api::Identity;
 
@@ -16,7 +16,7 @@ const NAME: &str = "trawl_session";
 /// The lifetime of a session.
 const LIFETIME: Duration = Duration::from_secs(12 * 3600);
 /// Maximum number of sessions of one holder; one more ends the oldest of that holder's.
-const MOST: usize = 20;
+const MAX_SESSIONS: usize = 20;
 
 /// The sessions that have not ended.
 #[derive(Default)]
@@ -38,10 +38,10 @@ impl Sessions {
     /// Starts a session and returns its name.
     pub(crate) fn begin(&self, identity: Identity, now: Instant) -> String {
         let name = secret();
-        let mut sessions = self.lock();
+        let mut sessions = self.0.lock();
         sessions.retain(|_, session| now.duration_since(session.begun) < LIFETIME);
         let of_holder = || sessions.iter().filter(|(_, session)| session.identity == identity);
-        if of_holder().count() >= MOST {
+        if of_holder().count() >= MAX_SESSIONS {
             let oldest = of_holder().min_by_key(|(_, session)| session.begun).map(|(name, _)| *name);
             oldest.and_then(|oldest| sessions.remove(&oldest));
         }
@@ -51,16 +51,12 @@ impl Sessions {
 
     /// Returns the session of this name, if it has not ended.
     pub(crate) fn find(&self, name: &str, now: Instant) -> Option<Session> {
-        let session = self.lock().get(&digest(name)).cloned()?;
+        let session = self.0.lock().get(&digest(name)).cloned()?;
         (now.duration_since(session.begun) < LIFETIME).then_some(session)
     }
 
     pub(crate) fn end(&self, name: &str) {
-        self.lock().remove(&digest(name));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Digested, Session>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().remove(&digest(name));
     }
 }
 
@@ -129,9 +125,9 @@ mod tests {
         let (sessions, now) = (Sessions::default(), Instant::now());
         let other = sessions.begin(at([127, 0, 0, 2]), now);
         let begun = |second| sessions.begin(somebody(), now + Duration::from_secs(second));
-        let all: Vec<_> = (0..=MOST as u64).map(begun).collect();
+        let all: Vec<_> = (0..=MAX_SESSIONS as u64).map(begun).collect();
         let found = |name: &String| sessions.find(name, now + Duration::from_secs(2000)).is_some();
-        assert_eq!((found(&all[0]), found(&all[1]), found(&all[MOST])), (false, true, true));
+        assert_eq!((found(&all[0]), found(&all[1]), found(&all[MAX_SESSIONS])), (false, true, true));
         assert!(found(&other), "it is older, but of another holder");
     }
 

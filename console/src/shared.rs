@@ -5,21 +5,22 @@
 //! taken from the cache.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::StatusCode;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::failure::Failure;
 
 /// Lifetime of a response: short, so that a visitor who waits for a change sees it soon.
-const FRESH: Duration = Duration::from_secs(1);
+const CACHE_TTL: Duration = Duration::from_secs(1);
 /// Maximum number of responses to store.
-const MOST: usize = 64;
+const MAX_STORED: usize = 64;
 /// Maximum size of a stored response, in bytes.
-const LARGEST: usize = 1024 * 1024;
+const MAX_STORED_BYTES: usize = 1024 * 1024;
 
 /// The recent responses, by request.
 #[derive(Default)]
@@ -35,7 +36,7 @@ impl Shared {
     pub(crate) async fn get(&self, question: &str, ask: impl Future<Output = Answered>) -> Answered {
         let Some(place) = self.place(question) else { return ask.await };
         let mut kept = place.lock().await;
-        if let Some((_, answer)) = kept.as_ref().filter(|(at, _)| at.elapsed() < FRESH) {
+        if let Some((_, answer)) = kept.as_ref().filter(|(at, _)| at.elapsed() < CACHE_TTL) {
             return answer.clone();
         }
         let answer = ask.await;
@@ -45,23 +46,19 @@ impl Shared {
 
     /// Empties the cache.
     pub(crate) fn forget(&self) {
-        self.lock().clear();
+        self.0.lock().clear();
     }
 
     /// Returns the place of the response; `None` if the cache is full.
     fn place(&self, question: &str) -> Option<Arc<Place>> {
-        let mut places = self.lock();
+        let mut places = self.0.lock();
         if let Some(place) = places.get(question) {
             return Some(Arc::clone(place));
         }
-        let is_fresh = |(at, _): &(Instant, Answered)| at.elapsed() < FRESH;
+        let is_fresh = |(at, _): &(Instant, Answered)| at.elapsed() < CACHE_TTL;
         // A locked place is waiting for its response.
         places.retain(|_, place| place.try_lock().map_or(true, |kept| kept.as_ref().is_some_and(is_fresh)));
-        (places.len() < MOST).then(|| Arc::clone(places.entry(question.to_owned()).or_default()))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Place>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        (places.len() < MAX_STORED).then(|| Arc::clone(places.entry(question.to_owned()).or_default()))
     }
 }
 
@@ -69,7 +66,7 @@ impl Shared {
 /// did.
 fn is_for_all(answer: &Answered) -> bool {
     match answer {
-        Ok(bytes) => bytes.len() <= LARGEST,
+        Ok(bytes) => bytes.len() <= MAX_STORED_BYTES,
         Err(failure) => failure.status() != StatusCode::TOO_MANY_REQUESTS,
     }
 }
@@ -103,7 +100,7 @@ mod tests {
         let all = futures::future::join_all((0..20).map(|_| ask())).await;
         assert!(all.iter().all(|answer| *answer == Ok("x".into())));
         assert_eq!(asked.often(), 1);
-        tokio::time::advance(FRESH).await;
+        tokio::time::advance(CACHE_TTL).await;
         assert_eq!(ask().await, Ok("x".into()));
         assert_eq!(asked.often(), 2);
         shared.forget();
@@ -126,12 +123,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn no_more_is_kept_than_there_is_room_for() {
         let (shared, asked) = (Shared::default(), Asked::default());
-        for number in 0..2 * MOST {
+        for number in 0..2 * MAX_STORED {
             tokio::time::advance(Duration::from_millis(1)).await;
             assert!(shared.get(&number.to_string(), asked.ask(Ok("x".into()))).await.is_ok());
         }
-        assert!(shared.lock().len() <= MOST);
-        assert!(shared.get("large", asked.ask(Ok(vec![0; LARGEST + 1].into()))).await.is_ok());
+        assert!(shared.0.lock().len() <= MAX_STORED);
+        assert!(shared.get("large", asked.ask(Ok(vec![0; MAX_STORED_BYTES + 1].into()))).await.is_ok());
         assert!(shared.get("large", asked.ask(Ok("x".into()))).await == Ok("x".into()), "it was not kept");
     }
 }

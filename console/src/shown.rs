@@ -11,9 +11,9 @@ use trawl_common::text::{count, escape_json, printable};
 use trawl_common::time::{UnixMs, as_rfc_3339};
 
 /// Maximum length of a text, in bytes.
-const LONGEST: usize = 8 * 1024;
+const MAX_TEXT_BYTES: usize = 8 * 1024;
 /// Maximum length of an item shown, in bytes.
-const LONGEST_JSON: usize = 16 * 1024;
+const MAX_JSON_BYTES: usize = 16 * 1024;
 
 /// A number, in groups of three digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -137,13 +137,13 @@ pub(crate) struct Text(String);
 
 impl From<String> for Text {
     fn from(text: String) -> Self {
-        Self(printable(&text, LONGEST))
+        Self(printable(&text, MAX_TEXT_BYTES))
     }
 }
 
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
-        Self(printable(text, LONGEST))
+        Self(printable(text, MAX_TEXT_BYTES))
     }
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn json(value: &Value) -> String {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     let mut shown = String::new();
     for line in text.lines() {
-        if shown.len() + line.len() > LONGEST_JSON {
+        if shown.len() + line.len() > MAX_JSON_BYTES {
             shown.push('\u{2026}');
             break;
         }

@@ -27,13 +27,13 @@ use crate::member::{LOOKING_UP, Member};
 const TAKING: &str = "taking messages";
 
 /// Interval at which a worker that holds enough URLs checks again.
-const CROWDED: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Name in the health report for claims that fail while the store is full.
 const TAKING_IN: &str = "taking in URLs of messages";
 /// Time after which the store counts as no longer full: a message parked for that reason could have failed
 /// again by then.
-const FULL_FOR: Duration = Duration::from_secs(20);
+const FULL_TIME: Duration = Duration::from_secs(20);
 
 /// Takes messages and claims their URLs and tasks.
 pub(crate) struct Claiming<'a> {
@@ -76,7 +76,7 @@ impl Claiming<'_> {
             let taken = tokio::select! {
                 biased;
                 () = self.member.stop.cancelled() => return Ok(()),
-                () = sleep(CROWDED), if is_crowded => continue,
+                () = sleep(CHECK_INTERVAL), if is_crowded => continue,
                 taken = consumer.next(most), if !is_crowded => taken,
             };
             match taken {
@@ -173,7 +173,7 @@ impl Claiming<'_> {
             ClaimReply::SendAgain => self.settle(InternalMessage::Republish(message)).await,
             ClaimReply::Wait { until } => self.settle(InternalMessage::Waits { message, until }).await,
             ClaimReply::StoreFull => {
-                self.member.health.fails_lately(TAKING_IN, &Error::full(), FULL_FOR);
+                self.member.health.fails_lately(TAKING_IN, &Error::full(), FULL_TIME);
                 let until = UnixMs::now().plus(until_another_worker(0));
                 self.settle(InternalMessage::Waits { message, until }).await;
             }

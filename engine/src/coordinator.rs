@@ -11,7 +11,7 @@ use trawl_common::events::Event;
 use trawl_common::frontier::Key;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Engine, Fatal, History, Joined, Joining, Opening, Pages, Result, Session};
+use trawl_common::ports::{Engine, Fatal, History, Joined, Joining, Opening, PageHistories, Result, Session};
 
 use crate::broker::Broker;
 use crate::by_urgency::ByUrgency;
@@ -25,22 +25,22 @@ use crate::session::LeasedSession;
 use crate::upkeep;
 
 /// Limit on messages waiting for the engine to settle them itself.
-const OWN_AHEAD: usize = 1024;
+const MAX_OWN: usize = 1024;
 
 /// The number of dead letters replayed in one step: each may be a task of a megabyte.
-const REPLAYED: usize = 100;
+const REPLAY_BATCH: usize = 100;
 
 /// An engine over records and a broker.
 pub struct Coordinator {
     records: Arc<dyn Records>,
     broker: Arc<dyn Broker>,
-    pages: Arc<dyn Pages>,
+    pages: Arc<dyn PageHistories>,
     history: Option<Arc<dyn History>>,
 }
 
 impl Coordinator {
     /// Returns an engine over these records and this broker, which remembers pages in `pages`.
-    pub fn new(records: Arc<dyn Records>, broker: Arc<dyn Broker>, pages: Arc<dyn Pages>) -> Self {
+    pub fn new(records: Arc<dyn Records>, broker: Arc<dyn Broker>, pages: Arc<dyn PageHistories>) -> Self {
         Self { records, broker, pages, history: None }
     }
 
@@ -56,7 +56,7 @@ impl Engine for Coordinator {
     fn join(&self, Joining { worker, settings, health, requests, tasks, stop }: Joining) -> Joined {
         let (urls, arriving_urls) = mpsc::unbounded_channel();
         let (task, arriving_tasks) = mpsc::unbounded_channel();
-        let (own, to_settle) = mpsc::channel(OWN_AHEAD);
+        let (own, to_settle) = mpsc::channel(MAX_OWN);
         let member = Arc::new(Member {
             worker,
             settings,
@@ -90,7 +90,7 @@ impl Engine for Coordinator {
     async fn replay(&self, from: &CrawlRef, into: &CrawlRef, keys: &[Key]) -> Result<u64> {
         let mut count = 0;
         // Also call it without keys: whether that crawl accepts any is part of the answer.
-        let parts = keys.chunks(REPLAYED).chain(keys.is_empty().then_some(keys));
+        let parts = keys.chunks(REPLAY_BATCH).chain(keys.is_empty().then_some(keys));
         for part in parts {
             let messages = self.records.replay(from, into, part).await?;
             count += messages.len() as u64;

@@ -28,7 +28,7 @@ const BEAT_TTL: Duration = Duration::from_secs(15);
 
 /// The time that a worker that stops waits for the engine to settle its own messages. While a server is
 /// unavailable that could take forever, and the worker's URLs can still be released on the other server.
-const LAST_WAIT: Duration = Duration::from_secs(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Name in the health report for calls that fail while starts cannot be counted.
 const COUNTING: &str = "counting starts";
@@ -124,14 +124,14 @@ impl Frontier for Member {
             }
         };
         // If that takes too long, a URL claimed or settled meanwhile is sent again when its lease lapses.
-        let _ = timeout(LAST_WAIT, settled).await;
+        let _ = timeout(SHUTDOWN_TIMEOUT, settled).await;
         let held = self.in_flight.older_than(Duration::ZERO);
         if !held.is_empty() {
             info!(urls = held.len(), "giving back what did not finish in time");
             let released = |message| Settlement { message, disposition: Disposition::Release };
             self.settle(held.into_iter().map(released).collect()).await?;
         }
-        match timeout(LAST_WAIT, self.broker.close()).await {
+        match timeout(SHUTDOWN_TIMEOUT, self.broker.close()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 debug!(%error, "could not end consuming: settled messages may be delivered once more")

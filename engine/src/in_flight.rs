@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use trawl_common::frontier::fingerprint;
 use trawl_common::frontier::lane::Lane;
@@ -40,7 +40,7 @@ impl InFlight {
     /// already.
     pub(crate) fn take(&self, message: &Message, receipt: Option<Receipt>) -> bool {
         let key = fingerprint(&message.crawl, message.work.as_str());
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let entry = state.held.entry(key);
         let is_new = matches!(entry, Entry::Vacant(_));
         let new =
@@ -53,7 +53,7 @@ impl InFlight {
     /// while it is held.
     pub(crate) fn turn(&self, message: &Message) -> u64 {
         let key = fingerprint(&message.crawl, message.work.as_str());
-        let State { held, next } = &mut *self.state();
+        let State { held, next } = &mut *self.0.lock();
         let mut take_next = || std::mem::replace(next, *next + 1);
         match held.get_mut(&key) {
             Some(held) => *held.turn.get_or_insert_with(take_next),
@@ -64,7 +64,7 @@ impl InFlight {
     /// Takes the receipts of a URL that stays held, if its lane satisfies `is_lane`; otherwise leaves them
     /// and returns none.
     pub(crate) fn receipts_if(&self, claim: &Claim, is_lane: impl Fn(Lane) -> bool) -> Vec<Receipt> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let held = state.held.get_mut(&fingerprint(&claim.crawl, claim.key.as_str()));
         let held = held.filter(|held| is_lane(held.message.lane));
         held.map(|held| std::mem::take(&mut held.receipts)).unwrap_or_default()
@@ -72,7 +72,8 @@ impl InFlight {
 
     /// Removes a URL and returns its receipts.
     pub(crate) fn forget(&self, claim: &Claim) -> Vec<Receipt> {
-        self.state()
+        self.0
+            .lock()
             .held
             .remove(&fingerprint(&claim.crawl, claim.key.as_str()))
             .map(|held| held.receipts)
@@ -81,7 +82,8 @@ impl InFlight {
 
     /// Whether a URL has been held for at least `age`, or is not held at all.
     pub(crate) fn is_older(&self, message: &Message, age: Duration) -> bool {
-        self.state()
+        self.0
+            .lock()
             .held
             .get(&fingerprint(&message.crawl, message.work.as_str()))
             .is_none_or(|held| held.since.elapsed() >= age)
@@ -90,18 +92,14 @@ impl InFlight {
     /// The messages that have been held for at least `age`.
     pub(crate) fn older_than(&self, age: Duration) -> Vec<Message> {
         let now = Instant::now();
-        let state = self.state();
+        let state = self.0.lock();
         let old = state.held.values().filter(|held| now.duration_since(held.since) >= age);
         old.map(|held| held.message.clone()).collect()
     }
 
     /// The number of URLs held.
     pub(crate) fn len(&self) -> usize {
-        self.state().held.len()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().held.len()
     }
 }
 

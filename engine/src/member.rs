@@ -12,7 +12,9 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Claimed, ErrorKind, Fatal, History, OpenCrawl, Pages, Requests, Result, one_each};
+use trawl_common::ports::{
+    Claimed, ErrorKind, Fatal, History, OpenCrawl, PageHistories, Requests, Result, one_each,
+};
 use trawl_common::settings::{Acks, Settings};
 use trawl_common::time::UnixMs;
 
@@ -26,10 +28,10 @@ use crate::records::Records;
 pub(crate) const LOOKING_UP: &str = "looking up a crawl";
 
 /// Maximum number of crawls that are cached.
-const CRAWLS: u64 = 1_000;
+const MAX_CRAWLS: u64 = 1_000;
 
 /// How long a message waits if its crawl cannot be read.
-const UNREADABLE: Duration = Duration::from_secs(60);
+const UNREADABLE_DELAY: Duration = Duration::from_secs(60);
 
 /// The channels for claimed URLs and tasks.
 pub(crate) struct Exits {
@@ -45,7 +47,7 @@ pub(crate) struct Member {
     pub(crate) requests: Arc<dyn Requests>,
     pub(crate) records: Arc<dyn Records>,
     pub(crate) broker: Arc<dyn Broker>,
-    pub(crate) pages: Arc<dyn Pages>,
+    pub(crate) pages: Arc<dyn PageHistories>,
     /// The permanent history of crawls, if there is one.
     pub(crate) history: Option<Arc<dyn History>>,
     pub(crate) in_flight: InFlight,
@@ -73,7 +75,7 @@ pub(crate) struct Member {
 impl Member {
     /// Creates an empty cache of crawls.
     pub(crate) fn no_crawls() -> Cache<CrawlRef, OpenCrawl> {
-        Cache::new(CRAWLS)
+        Cache::new(MAX_CRAWLS)
     }
 
     /// Returns the settled terms of a crawl, looked up once, or the error if its records cannot be read.
@@ -110,8 +112,8 @@ impl Member {
             Ok(crawl) => crawl,
             // The crawl makes no progress until it is repaired; all others continue.
             Err(error) => {
-                self.health.fails_lately(LOOKING_UP, &error, 2 * UNREADABLE);
-                let until = UnixMs::now().plus(UNREADABLE);
+                self.health.fails_lately(LOOKING_UP, &error, 2 * UNREADABLE_DELAY);
+                let until = UnixMs::now().plus(UNREADABLE_DELAY);
                 self.settle_internal(InternalMessage::Waits { message, until }).await;
                 return Ok(());
             }

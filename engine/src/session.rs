@@ -1,10 +1,11 @@
 //! A producer's right to admit URLs: the lease that keeps runs of one spider from feeding two of its crawls at once,
 //! and the calls under it.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::RwLock;
 use tokio::task::JoinHandle;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::message::Message;
@@ -121,7 +122,7 @@ impl Drop for LeasedSession {
 
 impl Held {
     fn current(&self) -> Lease {
-        self.lease.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lease.read().clone()
     }
 
     /// Makes a call that needs the lease, and takes the lease again if it was lost.
@@ -146,7 +147,7 @@ impl Held {
             let Lease { crawl, terms, .. } = lost;
             let opening = || self.records.open(crawl, *terms, &self.holder, self.ttl, Past::Certain);
             let taken = self.health.retry("opening the crawl again", opening).await?;
-            *self.lease.write().unwrap_or_else(PoisonError::into_inner) = taken;
+            *self.lease.write() = taken;
         }
         Ok(())
     }

@@ -28,7 +28,7 @@ use crate::visits::Visits;
 pub(crate) const BATCH: usize = 256;
 
 /// Maximum length of an invalid URL in the log.
-const SHOWN: usize = 200;
+const MAX_SHOWN_URL: usize = 200;
 
 /// A URL that ends, if this worker still holds it.
 struct Finishing {
@@ -95,7 +95,10 @@ impl Plan {
             }
             InternalMessage::Malformed(Malformed { text, reason }, receipts) => {
                 if member.settings.log.urls {
-                    info!(text = printable(&text, SHOWN), reason, "invalid: no URL, it is a dead letter");
+                    info!(
+                        text = printable(&text, MAX_SHOWN_URL),
+                        reason, "invalid: no URL, it is a dead letter"
+                    );
                 }
                 let worker = Some(member.worker.clone());
                 self.dead_letters.push(DeadLetter::invalid(text, CrawlRef::adhoc(), reason, worker));

@@ -125,7 +125,7 @@ async fn sweep_once(member: &Member, resent: &mut Resent) -> Result<Duration, Fa
     if !claimed.is_empty() {
         warn!(
             urls = claimed.len(),
-            "the messages of these URLs were lost {MOST_RESENT} times: does another program take from trawl's queues? Claiming them \
+            "the messages of these URLs were lost {MAX_RESENT} times: does another program take from trawl's queues? Claiming them \
              without a message"
         );
         Claiming { member }.claim(claimed.clone()).await?;
@@ -164,7 +164,7 @@ fn take(member: &Member, message: &Message) -> bool {
 }
 
 /// A URL whose message was lost this many times is claimed without one.
-const MOST_RESENT: u8 = 3;
+const MAX_RESENT: u8 = 3;
 
 /// The number of times that each URL's message was sent again lately. A fleet has one sweeper, so this is
 /// complete.
@@ -172,18 +172,18 @@ struct Resent(Cache<Fingerprint, u8>);
 
 impl Resent {
     /// Maximum number of URLs to track.
-    const MOST: u64 = 100_000;
+    const MAX_TRACKED: u64 = 100_000;
 
     fn new(lost_after: Duration) -> Self {
-        Self(Cache::builder().max_capacity(Self::MOST).time_to_idle(lost_after * 20).build())
+        Self(Cache::builder().max_capacity(Self::MAX_TRACKED).time_to_idle(lost_after * 20).build())
     }
 
     /// Whether the lost message of a URL was sent often enough already. If not, counts one more time.
     fn is_in_vain(&mut self, message: &Message) -> bool {
         let url = fingerprint(&message.crawl, message.work.as_str());
         let resent = self.0.get(&url).unwrap_or_default();
-        self.0.insert(url, (resent + 1).min(MOST_RESENT));
-        resent >= MOST_RESENT
+        self.0.insert(url, (resent + 1).min(MAX_RESENT));
+        resent >= MAX_RESENT
     }
 }
 

@@ -18,7 +18,7 @@ use crate::values::table;
 use crate::values::transform::On;
 
 /// Maximum number of bytes shown of a value that does not fit.
-const SHOWN: usize = 100;
+const MAX_SHOWN_BYTES: usize = 100;
 
 /// Maximum size of the texts that steps look at together, in bytes.
 const MAX_STARTS: usize = 8 << 20;
@@ -171,7 +171,7 @@ impl Field {
         steps: impl FnOnce() -> Vec<String>,
     ) {
         if extraction.unfit.iter().all(|other| other.field != self.path) {
-            let (field, value, steps) = (self.path.clone(), printable(value, SHOWN), steps());
+            let (field, value, steps) = (self.path.clone(), printable(value, MAX_SHOWN_BYTES), steps());
             extraction.unfit.push(Unfit { field, value, reason, steps, is_cut });
         }
     }

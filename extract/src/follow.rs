@@ -19,7 +19,7 @@ use crate::plan::query::Query;
 use crate::plan::{Follow, Next};
 
 /// Maximum number of links of one page.
-const MOST: usize = 10_000;
+const MAX_LINK_COUNT: usize = 10_000;
 
 /// The page's permissions for a crawler, as far as the spider respects them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,7 +184,7 @@ impl<'a> FoundLinks<'a> {
     }
 
     fn is_full(&self) -> bool {
-        self.links.len() >= MOST || self.bytes_left == 0
+        self.links.len() >= MAX_LINK_COUNT || self.bytes_left == 0
     }
 
     pub(crate) fn add(&mut self, link: &str, is_next: bool) {

@@ -10,7 +10,7 @@ use trawl_common::text::printable;
 const MAX_LENGTH: usize = 4096;
 
 /// Maximum number of arguments of a function that takes any number.
-pub(crate) const MANY: usize = 100;
+pub(crate) const MAX_ARGUMENTS: usize = 100;
 
 /// The tokens of an expression that were not read yet, each with its place.
 pub(crate) struct Tokens<'a, Token> {
@@ -102,7 +102,7 @@ pub(crate) fn check_number(name: &str, numbers: &RangeInclusive<usize>, given: u
     }
     let wanted = match (*numbers.start(), *numbers.end()) {
         (least, most) if least == most => least.to_string(),
-        (least, MANY) => format!("{least} or more"),
+        (least, MAX_ARGUMENTS) => format!("{least} or more"),
         (least, most) => format!("{least} to {most}"),
     };
     Err(format!("`{name}()` has {wanted} arguments, not {given}"))

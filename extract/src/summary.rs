@@ -15,7 +15,7 @@ use crate::summary_of_pages::either;
 use crate::{Examined, summary_of_pages};
 
 /// Number of schedule instants that are named.
-const INSTANTS: usize = 3;
+const MAX_INSTANTS: usize = 3;
 
 impl Examined {
     /// Returns the summary as pairs of a word and its text. Empty for a file with mistakes.
@@ -159,7 +159,7 @@ fn takes(spider: &Spider) -> String {
 
 /// `0 3 * * * (Europe/Berlin): 2026-11-24T03:00:00+01:00, …`
 fn runs(schedule: &Schedule) -> String {
-    let instants = schedule.instants(UnixMs::now()).take(INSTANTS);
+    let instants = schedule.instants(UnixMs::now()).take(MAX_INSTANTS);
     let next: Vec<_> = instants.map(|instant| schedule.shown(instant)).collect();
     format!("{} ({}): {}", schedule.cron, schedule.timezone_name(), next.join(", "))
 }

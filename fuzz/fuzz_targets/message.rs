@@ -22,21 +22,21 @@ fuzz_target!(|input: &[u8]| {
     let (head, body) = split_at_blank_line(input);
     let head = String::from_utf8_lossy(head);
     let mut lines = head.lines();
-    let line = lines.next().and_then(line_by_name).unwrap_or(SourceQueue::Bulk);
+    let source = lines.next().and_then(source_by_name).unwrap_or(SourceQueue::Bulk);
     let mut headers = FieldTable::default();
     for (name, value) in lines.filter_map(header) {
         headers.insert(name, value);
     }
     let properties = BasicProperties::default().with_headers(headers);
     let delivered = delivery(body, properties);
-    read(&delivered, line, &Trust::default());
+    read(&delivered, source, &Trust::default());
     let key = FleetKey::try_from("0".repeat(32)).expect("a key");
     let seal = Seal::new(&RabbitMq { key: Some(key), ..RabbitMq::default() });
-    read(&delivered, line, &Trust { seal, ..Trust::default() });
+    read(&delivered, source, &Trust { seal, ..Trust::default() });
 });
 
-fn read(delivered: &Delivery, line: SourceQueue, trust: &Trust) {
-    match codec::content(delivered, line, trust) {
+fn read(delivered: &Delivery, source: SourceQueue, trust: &Trust) {
+    match codec::content(delivered, source, trust) {
         Content::Message(message) => {
             // The trace is replaced by that of the last publish.
             let message = Message { trace: None, ..message };
@@ -49,11 +49,11 @@ fn read(delivered: &Delivery, line: SourceQueue, trust: &Trust) {
             }
             let body = codec::body(&message.work);
             let properties = codec::properties(&message, &body, &trust.seal);
-            let again = codec::content(&delivery(&body, properties), line, trust);
+            let again = codec::content(&delivery(&body, properties), source, trust);
             // Messages that trawl publishes are marked as its own.
             assert_eq!(again, Content::Message(Message { is_ours: true, ..message }));
         }
-        Content::Probe(probe) => assert_eq!(probe.line, line),
+        Content::Probe(probe) => assert_eq!(probe.source, source),
         Content::Newer(_) => panic!("no message has an id or a signature here"),
         Content::Unproven(unproven) => assert_eq!(unproven, Unproven::Probe, "no message has an id here"),
         Content::Malformed(malformed) => {
@@ -73,8 +73,8 @@ fn split_at_blank_line(input: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-fn line_by_name(name: &str) -> Option<SourceQueue> {
-    SourceQueue::ALL.into_iter().find(|line| line.as_str() == name)
+fn source_by_name(name: &str) -> Option<SourceQueue> {
+    SourceQueue::ALL.into_iter().find(|source| source.as_str() == name)
 }
 
 fn delivery(body: &[u8], properties: BasicProperties) -> Delivery {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt};
 
 /// Number of bytes that are kept of the end of standard error.
-const TAIL: usize = 16 * 1024;
+const TAIL_BYTES: usize = 16 * 1024;
 
 /// The output exceeds the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,21 +18,21 @@ pub(crate) async fn all(from: impl AsyncRead + Unpin, most: usize) -> Result<Vec
     if output.len() > most { Err(Flood) } else { Ok(output) }
 }
 
-/// Reads all output, and returns the last [`TAIL`] bytes. `line`, if there is one, is given each line without its end; one
-/// of more than [`TAIL`] bytes in pieces.
+/// Reads all output, and returns the last [`TAIL_BYTES`] bytes. `line`, if there is one, is given each line without its end; one
+/// of more than [`TAIL_BYTES`] bytes in pieces.
 pub(crate) async fn tail(mut from: impl AsyncRead + Unpin, mut line: Option<impl FnMut(&[u8])>) -> Vec<u8> {
-    let (mut tail, mut buffer) = (VecDeque::with_capacity(2 * TAIL), vec![0; TAIL]);
+    let (mut tail, mut buffer) = (VecDeque::with_capacity(2 * TAIL_BYTES), vec![0; TAIL_BYTES]);
     let mut begun = Vec::new();
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         let new = &buffer[..count];
-        let beyond = (tail.len() + count).saturating_sub(TAIL).min(tail.len());
+        let beyond = (tail.len() + count).saturating_sub(TAIL_BYTES).min(tail.len());
         tail.drain(..beyond);
         tail.extend(new);
         // A flood is not divided into lines that nobody reads.
         let Some(line) = &mut line else { continue };
         for piece in new.split_inclusive(|byte| *byte == b'\n') {
             begun.extend_from_slice(piece.strip_suffix(b"\n").unwrap_or(piece));
-            if piece.ends_with(b"\n") || begun.len() > TAIL {
+            if piece.ends_with(b"\n") || begun.len() > TAIL_BYTES {
                 line(&begun);
                 begun.clear();
             }
@@ -96,7 +96,7 @@ mod tests {
         let mut lines = Vec::new();
         assert_eq!(
             tail(&flood[..], Some(|line: &[u8]| lines.push(line.to_vec()))).await,
-            flood[flood.len() - TAIL..]
+            flood[flood.len() - TAIL_BYTES..]
         );
         assert_eq!(lines.join(&b'\n'), flood);
         lines.clear();

@@ -10,11 +10,11 @@ use rustix::process::{Pid, Signal, kill_process};
 pub(crate) const ID: &str = "TRAWL_HANDLER_ID";
 
 /// Maximum number of searches: each may miss a process that is just being started.
-const LOOKS: u32 = 20;
+const MAX_SEARCHES: u32 = 20;
 
 /// Kills the processes that have the id `token` in their environment. Blocks.
 pub(crate) fn kill(token: &str) {
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_SEARCHES {
         let strays = find(token);
         if strays.is_empty() {
             return;

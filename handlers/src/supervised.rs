@@ -29,7 +29,7 @@ const SLACK: Duration = Duration::from_secs(2);
 
 /// How long the remaining pipe content is read after a supervisor is gone: it may have been killed, and an unknown
 /// process may hold the pipes.
-pub(crate) const LAST_WORDS: Duration = Duration::from_secs(1);
+pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum length of a line of standard error in the log, in bytes.
 const MAX_LINE: usize = 4096;
@@ -148,7 +148,7 @@ impl Supervised {
         if self.child.try_wait().is_ok_and(|status| status.is_some_and(was_killed)) {
             self.clean_up().await;
         }
-        let stderr = timeout(LAST_WORDS, self.stderr.clone()).await.unwrap_or_default();
+        let stderr = timeout(DRAIN_TIMEOUT, self.stderr.clone()).await.unwrap_or_default();
         let (report, stderr) = Report::new(&self.token, stderr);
         if report.is_none() {
             let _ = self.child.wait().await;

@@ -19,13 +19,13 @@ const INSTALLED: [&str; 2] = ["node_modules", "__pycache__"];
 const VENV: &str = "pyvenv.cfg";
 
 /// Maximum number of files that count.
-const MOST: usize = 2_000;
+const MAX_FILES: usize = 2_000;
 
 /// Maximum depth of folders.
-const DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// Maximum size of a file whose bytes count; of a larger one only the size does.
-const LARGEST: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// The files of a program, with what changes when somebody writes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl ProgramFiles {
     pub fn find(handler: &Handler, folder: &Path, is_own: bool, but: &Path) -> Self {
         let mut stamps = Vec::new();
         if is_own {
-            walk(folder, Path::new(""), DEPTH, but, &mut stamps);
+            walk(folder, Path::new(""), MAX_DEPTH, but, &mut stamps);
         }
         for word in &handler.run {
             // A path outside the folder belongs to the machine.
@@ -59,7 +59,7 @@ impl ProgramFiles {
                 }
                 // The code that a runner is pointed to, such as a Scrapy project.
                 Ok(metadata) if metadata.is_dir() && path != Path::new("/") => {
-                    walk(folder, path, DEPTH, but, &mut stamps);
+                    walk(folder, path, MAX_DEPTH, but, &mut stamps);
                 }
                 _ => {}
             }
@@ -72,7 +72,7 @@ impl ProgramFiles {
     /// Returns the hash of their names and contents, which is the same on every machine that has the same files.
     pub fn hash(&self, folder: &Path) -> FileHash {
         let lines = self.0.iter().map(|Stamp { path, size, .. }| {
-            let bytes = if *size > LARGEST { None } else { fs::read(folder.join(path)).ok() };
+            let bytes = if *size > MAX_FILE_BYTES { None } else { fs::read(folder.join(path)).ok() };
             let content = bytes.map(|bytes| Fingerprint::of_bytes(&bytes).to_string());
             format!("{} {}\n", path.display(), content.unwrap_or_else(|| size.to_string()))
         });
@@ -104,7 +104,7 @@ fn walk(folder: &Path, within: &Path, depth: usize, but: &Path, stamps: &mut Vec
             if is_own && depth > 0 && !entry.path().join(VENV).exists() {
                 walk(folder, &path, depth - 1, but, stamps);
             }
-        } else if stamps.len() < MOST
+        } else if stamps.len() < MAX_FILES
             && let Ok(metadata) = fs::metadata(entry.path())
             && metadata.is_file()
             && is_code(&path, &metadata)

@@ -13,36 +13,36 @@ use trawl_common::ports::{ErrorKind, Opening, Result, SourcesRead, Terms};
 
 use crate::history::Kept;
 use crate::sources::{self, Unfeedable};
-use crate::{LOOK, Runner};
+use crate::{POLL_INTERVAL, Runner};
 
 /// Maximum number of jobs that are checked at a time.
-const JOBS: usize = 100;
+const MAX_JOBS: usize = 100;
 
 /// Interval at which old jobs are forgotten.
-const FORGET: Duration = Duration::from_secs(60);
+const FORGET_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Minimum time that a job that is over is kept.
-const KEPT_FOR: Duration = Duration::from_secs(24 * 3600);
+const RETENTION: Duration = Duration::from_secs(24 * 3600);
 
 /// Checks repeatedly.
 pub(crate) async fn run(runner: Arc<Runner>) {
     let (mut forgotten, mut kept) = (None, Kept::default());
     loop {
         runner.noted("ending jobs", look(&runner).await);
-        if forgotten.is_none_or(|last: Instant| last.elapsed() >= FORGET) {
+        if forgotten.is_none_or(|last: Instant| last.elapsed() >= FORGET_INTERVAL) {
             forgotten = Some(Instant::now());
             if runner.noted("keeping jobs in the history", kept.keep(&runner).await).is_some() {
                 let keep = runner.settings.keep.crawls;
-                runner.noted("forgetting old jobs", runner.ports.jobs.forget(keep, KEPT_FOR).await);
+                runner.noted("forgetting old jobs", runner.ports.jobs.forget(keep, RETENTION).await);
             }
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
 /// Ends the jobs whose crawls are over. Jobs that another worker has just checked are left to it.
 async fn look(runner: &Runner) -> Result<()> {
-    for job in runner.ports.jobs.look_after(JOBS, LOOK / 2).await? {
+    for job in runner.ports.jobs.look_after(MAX_JOBS, POLL_INTERVAL / 2).await? {
         if let Some(outcome) = outcome_of(runner, &job).await? {
             if let JobOutcome::Failed(problem) = &outcome {
                 runner.announce_failure(&job.new, problem.as_str()).await?;

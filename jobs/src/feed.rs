@@ -16,7 +16,7 @@ use crate::Runner;
 use crate::sources::{self, Unfeedable};
 
 /// Delay before a job is taken again whose spider is busy or whose servers are unavailable.
-const PUT_BACK: Duration = Duration::from_secs(5);
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// The result of feeding a job.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ async fn feed(runner: &Runner, job: &Job, crawl: &CrawlRef, stop: &CancellationT
 
 fn of_error(error: &ports::Error) -> Fed {
     match error.kind {
-        ErrorKind::Busy | ErrorKind::Unavailable | ErrorKind::Full => Fed::NotNow(PUT_BACK),
+        ErrorKind::Busy | ErrorKind::Unavailable | ErrorKind::Full => Fed::NotNow(RETRY_DELAY),
         ErrorKind::Stale => Fed::Before,
         ErrorKind::Refused | ErrorKind::Corrupt => Fed::Never(error.to_string()),
     }

@@ -8,7 +8,7 @@ use trawl_common::ports::{JobFilter, JobPage, Result};
 use crate::Runner;
 
 /// The number of jobs read and stored in one step.
-const JOBS: usize = 100;
+const BATCH: usize = 100;
 
 /// The finished jobs that this process has stored in the history.
 #[derive(Default)]
@@ -21,7 +21,7 @@ impl Kept {
         let Some(history) = &runner.ports.history else { return Ok(()) };
         let (mut all, mut before) = (HashSet::new(), None);
         loop {
-            let page = JobPage { before, max: JOBS };
+            let page = JobPage { before, max: BATCH };
             let jobs = runner.ports.jobs.list(&JobFilter::default(), page).await?;
             let Some(last) = jobs.last() else { break };
             before = Some(last.number);

@@ -32,7 +32,7 @@ use trawl_common::spider::folder::Folder;
 use trawl_common::time::UnixMs;
 
 /// Interval at which to look for jobs to take and crawls that have ended, even without a wake-up.
-const LOOK: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Shared state of the tasks that run jobs.
 struct Runner {
@@ -67,7 +67,7 @@ pub async fn run(
             () = stop.cancelled() => {}
             Some(_) = feeding.join_next() => {}
             () = runner.ports.jobs.wake_up(), if feeding.len() < runner.capacity() => {}
-            () = sleep(LOOK) => {}
+            () = sleep(POLL_INTERVAL) => {}
         }
     }
     while feeding.join_next().await.is_some() {}

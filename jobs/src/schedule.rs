@@ -17,7 +17,7 @@ use trawl_common::timetable::Timetable;
 use crate::Runner;
 
 /// Interval at which to look for due schedules.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Looks for due schedules until the task is cancelled.
 pub(crate) async fn run(runner: Arc<Runner>) {
@@ -30,7 +30,7 @@ pub(crate) async fn run(runner: Arc<Runner>) {
         if may_look {
             runner.noted("looking at schedules", look(&runner, &timetable, UnixMs::now()).await);
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 

@@ -9,7 +9,7 @@ use trawl_common::ports;
 use trawl_common::spider::file::with_arguments;
 use trawl_common::spider::folder::{Folder, Unusable};
 use trawl_common::spider::{SpiderText, Version};
-use trawl_producer::{Html, Job, NoStart, Source, Start};
+use trawl_producer::{Html, NoStart, RunPlan, Source, Start};
 
 use crate::Runner;
 
@@ -48,7 +48,7 @@ struct SpiderFile {
 }
 
 /// Returns the producer's run that feeds a job.
-pub(crate) async fn of(runner: &Runner, new: &NewJob) -> Result<Job, Unfeedable> {
+pub(crate) async fn of(runner: &Runner, new: &NewJob) -> Result<RunPlan, Unfeedable> {
     let folder = runner.folder.clone().with_overrides(new.settings.of_spider());
     let file = file_of(runner, new, &folder).await?;
     let (folder, text, is_brought) = match file {
@@ -64,7 +64,7 @@ pub(crate) async fn of(runner: &Runner, new: &NewJob) -> Result<Job, Unfeedable>
             Start { pages: new.urls.clone(), sources }
         }
     };
-    Ok(Job {
+    Ok(RunPlan {
         spider: Arc::new(spider),
         start,
         limit: new.settings.limit,

@@ -28,14 +28,14 @@ use trawl_common::text::printable;
 
 use crate::running::{self, Beginning};
 use crate::{
-    Candidate, Counters, Finding, Html, Job, Progress, Report, RunError, Source, Start, preview, run,
+    Candidate, Counters, Finding, Html, Progress, Report, RunError, RunPlan, Source, Start, preview, run,
 };
 
 /// Interval at which the progress line is drawn.
-const LOOK: Duration = Duration::from_millis(250);
+const DRAW_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Maximum number of overloaded hosts that are named.
-const SHOWN_OVERLOADS: usize = 10;
+const MAX_OVERLOADS: usize = 10;
 
 /// The command-line arguments of the producer.
 #[derive(clap::Args, Clone, Debug)]
@@ -116,12 +116,12 @@ impl Args {
         let spider = spider.load(&folder, &settings, self.no_file)?;
         let start = Start::new(&spider, &self.sources).map_err(Fail::usage)?;
         let (spider, html) = (Arc::new(spider), Html::IsAnError);
-        let job = Job { spider, start, limit: self.limit, html, text, is_new: false };
+        let plan = RunPlan { spider, start, limit: self.limit, html, text, is_new: false };
         if self.dry_run {
             let alone = Embedded::in_memory().map_err(Fail::run)?;
             let show = if self.json { show_json } else { show };
-            let spider = Arc::clone(&job.spider);
-            let report = preview(settings, alone.hosts(), job, signals.stop(), show).await.map_err(fail)?;
+            let spider = Arc::clone(&plan.spider);
+            let report = preview(settings, alone.hosts(), plan, signals.stop(), show).await.map_err(fail)?;
             let found = counted(report.counters.found, "URL");
             eprint_report(&global, &format!("{found} would be admitted, if new"), &report);
             if self.json {
@@ -134,12 +134,12 @@ impl Args {
             () = signals.stop().cancelled() => return Ok(signals.exit().unwrap_or(Exit::Failed)),
             connected = fleet::connect(&settings, &id) => connected?,
         };
-        match self.beginning(&*ports.stats, &settings, &job.spider).await? {
+        match self.beginning(&*ports.stats, &settings, &plan.spider).await? {
             Beginning::New(crawl) => {
-                let job = Job { is_new: true, ..job };
-                self.produce(&ports, &settings, job, &crawl, &signals, &global).await
+                let plan = RunPlan { is_new: true, ..plan };
+                self.produce(&ports, &settings, plan, &crawl, &signals, &global).await
             }
-            Beginning::Known(crawl) => self.produce(&ports, &settings, job, &crawl, &signals, &global).await,
+            Beginning::Known(crawl) => self.produce(&ports, &settings, plan, &crawl, &signals, &global).await,
             Beginning::Not(running) => Ok(self.leave_alone(&global, *running)),
         }
     }
@@ -192,14 +192,14 @@ impl Args {
         &self,
         ports: &Ports,
         settings: &Arc<Settings>,
-        job: Job,
+        plan: RunPlan,
         crawl: &CrawlRef,
         signals: &Signals,
         global: &Global,
     ) -> Outcome {
         let (progress, line) = (Arc::new(Progress::default()), global.progress());
         let drawing = tokio::spawn(draw(line.clone(), Arc::clone(&progress)));
-        let result = run(ports, Arc::clone(settings), job, crawl, progress, signals.stop()).await;
+        let result = run(ports, Arc::clone(settings), plan, crawl, progress, signals.stop()).await;
         drawing.abort();
         line.clear();
         let report = match result {
@@ -351,7 +351,7 @@ async fn draw(line: ProgressLine, progress: Arc<Progress>) {
             count(now.new),
             waits.unwrap_or_default(),
         ));
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(DRAW_INTERVAL).await;
     }
 }
 
@@ -386,10 +386,10 @@ fn eprint_report(global: &Global, head: &str, report: &Report) {
     for empty in &report.empty {
         anstream::eprintln!("warning: {empty}: no URL in it");
     }
-    for overload in report.overloads.iter().take(SHOWN_OVERLOADS) {
+    for overload in report.overloads.iter().take(MAX_OVERLOADS) {
         anstream::eprintln!("warning: {overload}");
     }
-    if let Some(more @ 1..) = report.overloads.len().checked_sub(SHOWN_OVERLOADS) {
+    if let Some(more @ 1..) = report.overloads.len().checked_sub(MAX_OVERLOADS) {
         anstream::eprintln!("warning: and {}", counted(more as u64, "more host"));
     }
     let sources = report.counters.sources + report.problems.len() as u64;

@@ -1,9 +1,9 @@
 //! The progress of a run, and its problems.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use trawl_common::frontier::outcome::Skip;
 use trawl_common::politeness::waiting::SOON;
@@ -54,7 +54,7 @@ impl Progress {
 
     /// Records URLs that wait for their host, each with its maximum wait.
     pub(crate) fn waiting<'a>(&self, urls: impl Iterator<Item = (&'a CanonicalUrl, Option<Duration>)>) {
-        let mut workload = self.workload.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workload = self.workload.lock();
         for (url, ttl) in urls {
             if let Some(ttl) = ttl {
                 workload.add(url.host(), ttl);
@@ -64,7 +64,7 @@ impl Progress {
 
     /// Returns one line for each host that is too slow for all its URLs.
     pub(crate) fn overloads(&self, politeness: &Politeness) -> Vec<String> {
-        let workload = self.workload.lock().unwrap_or_else(PoisonError::into_inner);
+        let workload = self.workload.lock();
         workload.overloads(politeness).iter().map(ToString::to_string).collect()
     }
 
@@ -93,19 +93,15 @@ impl Progress {
     /// less is not recorded.
     pub(crate) fn waits_for(&self, host: &HostKey, wait: Duration) -> Option<Waiting<'_>> {
         let entry = (wait > SOON).then(|| (UnixMs::now().plus(wait), host.clone()))?;
-        self.hosts().push(entry.clone());
+        self.hosts.lock().push(entry.clone());
         Some(Waiting { progress: self, entry })
     }
 
     /// Describes the wait of sources: the host that can be requested last, and when.
     pub fn awaited_host(&self) -> Option<String> {
-        let hosts = self.hosts();
+        let hosts = self.hosts.lock();
         let (until, host) = hosts.iter().max()?;
         Some(format!("waiting for {host} until {until}"))
-    }
-
-    fn hosts(&self) -> MutexGuard<'_, Vec<(UnixMs, HostKey)>> {
-        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The current counters.
@@ -135,7 +131,7 @@ pub(crate) struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let mut hosts = self.progress.hosts();
+        let mut hosts = self.progress.hosts.lock();
         // Equal entries are interchangeable.
         if let Some(at) = hosts.iter().position(|entry| *entry == self.entry) {
             hosts.swap_remove(at);

@@ -11,8 +11,6 @@ use trawl_common::health::Health;
 use trawl_common::host_schedules::HostSchedules;
 use trawl_common::mistake::Mistake;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::politeness::addresses::AddressRate;
-use trawl_common::politeness::ceiling::Ceiling;
 use trawl_common::ports::{self, Hosts, Opening, Ports, SourcesRead, Terms};
 use trawl_common::settings::{Politeness, Settings};
 use trawl_common::spider::{Scope, Spider, SpiderText};
@@ -23,7 +21,7 @@ use crate::admission::backlog::Backlog;
 use crate::admission::{self, round_robin};
 use crate::finding::{Candidate, Finding};
 use crate::report::{Progress, Report};
-use crate::sources::asking::{Asking, COUNTS_AS_IN_FLIGHT_FOR, READERS};
+use crate::sources::asking::{Asking, MAX_IN_FLIGHT_TIME, MAX_READERS};
 use crate::sources::discovery::{Discovery, Lines};
 use crate::sources::page::PageSources;
 use crate::sources::revisit::Revisit;
@@ -32,11 +30,11 @@ use crate::sources::source::Source;
 use crate::sources::start::Start;
 
 /// Maximum number of parts of sources that wait for admission, which bounds the memory of a run.
-const PARTS_AHEAD: usize = 8;
+const MAX_PARTS_AHEAD: usize = 8;
 
-/// The work of a run.
+/// What a run reads, and for which spider.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct RunPlan {
     /// The spider that the URLs are for.
     pub spider: Arc<Spider>,
     /// The start of the crawl.
@@ -51,7 +49,7 @@ pub struct Job {
     pub is_new: bool,
 }
 
-impl Job {
+impl RunPlan {
     /// Identifies its sources: another run with the same sources has the same number.
     pub fn reads(&self) -> u64 {
         let Self { start: Start { pages, sources }, limit, .. } = self;
@@ -100,7 +98,7 @@ pub enum RunError {
 pub async fn run(
     ports: &Ports,
     settings: Arc<Settings>,
-    job: Job,
+    plan: RunPlan,
     crawl: &CrawlRef,
     progress: Arc<Progress>,
     stop: &CancellationToken,
@@ -111,7 +109,7 @@ pub async fn run(
         tokio::time::sleep(grace).await;
     };
     tokio::select! {
-        result = read_all(ports, settings, job, crawl, Arc::clone(&progress), stop) => match result {
+        result = read_all(ports, settings, plan, crawl, Arc::clone(&progress), stop) => match result {
             Err(RunError::Port(error)) if error.is_temporary() && stop.is_cancelled() => Ok(stopped(&progress)),
             result => result,
         },
@@ -127,19 +125,19 @@ fn stopped(progress: &Progress) -> Report {
 async fn read_all(
     ports: &Ports,
     settings: Arc<Settings>,
-    job: Job,
+    plan: RunPlan,
     crawl: &CrawlRef,
     progress: Arc<Progress>,
     stop: &CancellationToken,
 ) -> Result<Report, RunError> {
-    let (lease, terms) = (settings.recovery.lost_after, Terms::new(&job.spider));
-    let judging = job.spider.judging();
-    let politeness = job.spider.politeness.apply(&settings.politeness);
+    let (lease, terms) = (settings.recovery.lost_after, Terms::new(&plan.spider));
+    let judging = plan.spider.judging();
+    let politeness = plan.spider.politeness.apply(&settings.politeness);
     let health = Arc::new(Health::until(stop.clone()));
-    let (text, is_new, reads) = (job.text.clone(), job.is_new, Some(job.reads()));
-    let is_once = job.reads_once();
+    let (text, is_new, reads) = (plan.text.clone(), plan.is_new, Some(plan.reads()));
+    let is_once = plan.reads_once();
     let hosts = Arc::clone(&ports.hosts);
-    let reading = Reading::new(Arc::clone(&settings), job, hosts, &health, Some(ports), &progress)?;
+    let reading = Reading::new(Arc::clone(&settings), plan, hosts, &health, Some(ports), &progress)?;
     let judging = Some(judging);
     let opening = Opening { crawl: crawl.clone(), terms, text, judging, reads, is_new, lease };
     let session = ports.engine.open(opening, Arc::clone(&health)).await?;
@@ -195,14 +193,14 @@ fn say_what_stays(CrawlRef { id, .. }: &CrawlRef, asked: &Terms, is: &Terms) {
 pub async fn preview(
     settings: Arc<Settings>,
     hosts: Arc<dyn Hosts>,
-    job: Job,
+    plan: RunPlan,
     stop: &CancellationToken,
     mut show: impl FnMut(&Finding),
 ) -> Result<Report, RunError> {
     let progress = Arc::new(Progress::default());
-    let politeness = job.spider.politeness.apply(&settings.politeness);
+    let politeness = plan.spider.politeness.apply(&settings.politeness);
     let health = Arc::new(Health::until(stop.clone()));
-    let reading = Reading::new(Arc::clone(&settings), job, hosts, &health, None, &progress)?;
+    let reading = Reading::new(Arc::clone(&settings), plan, hosts, &health, None, &progress)?;
     let (mut findings, discovered) = reading.start(stop);
     while let Some(bundle) = findings.recv().await {
         for finding in &bundle {
@@ -250,32 +248,30 @@ impl Reading {
     /// Creates a reading that uses the schedules of `hosts`, and the other ports if there are any.
     fn new(
         settings: Arc<Settings>,
-        job: Job,
+        plan: RunPlan,
         hosts: Arc<dyn Hosts>,
         health: &Arc<Health>,
         ports: Option<&Ports>,
         progress: &Arc<Progress>,
     ) -> Result<Self, RunError> {
-        let sorter = Sorter::new(Arc::clone(&settings), Arc::clone(&job.spider), Arc::clone(progress));
-        let revisits = job.spider.follow.is_some() && job.spider.dedup.is_some_and(DedupScope::is_revisiting);
-        let scope = Scope::new(&job.spider).map_err(RunError::Spider)?;
+        let sorter = Sorter::new(Arc::clone(&settings), Arc::clone(&plan.spider), Arc::clone(progress));
+        let revisits =
+            plan.spider.follow.is_some() && plan.spider.dedup.is_some_and(DedupScope::is_revisiting);
+        let scope = Scope::new(&plan.spider).map_err(RunError::Spider)?;
         let revisit = ports.filter(|_| revisits).map(|ports| Revisit {
             pages: Arc::clone(&ports.pages),
             health: Arc::clone(health),
-            spider: job.spider.name.clone(),
+            spider: plan.spider.name.clone(),
             scope,
             sorter: sorter.clone(),
         });
-        let threads = Threads::start(READERS).map_err(RunError::Threads)?;
-        let fetcher = Arc::new(Fetcher::from_spider(&job.spider, &settings.fetch)?.on(&threads)?);
+        let threads = Threads::start(MAX_READERS).map_err(RunError::Threads)?;
+        let fetcher = Arc::new(Fetcher::from_spider(&plan.spider, &settings.fetch)?.on(&threads)?);
         // No request holds a place for longer.
-        let lapse = settings.fetch.timeout + COUNTS_AS_IN_FLIGHT_FOR;
-        let ceiling = Arc::new(Ceiling::new(settings.fetch.max_rate));
-        let addresses = Arc::new(AddressRate::new(settings.politeness.address_rate));
-        let (health, in_flight) = (Arc::clone(health), Arc::default());
-        let schedules = HostSchedules { hosts, health, in_flight, lapse, ceiling, addresses };
-        let pages = ports.filter(|_| job.html == Html::IsThePage).map(|ports| {
-            let (fetcher, spider) = (Arc::clone(&fetcher), Arc::clone(&job.spider));
+        let lapse = settings.fetch.timeout + MAX_IN_FLIGHT_TIME;
+        let schedules = HostSchedules::new(hosts, Arc::clone(health), lapse, &settings);
+        let pages = ports.filter(|_| plan.html == Html::IsThePage).map(|ports| {
+            let (fetcher, spider) = (Arc::clone(&fetcher), Arc::clone(&plan.spider));
             Arc::new(PageSources::new(
                 ports.clone(),
                 fetcher,
@@ -284,14 +280,14 @@ impl Reading {
                 Arc::clone(&settings),
             ))
         });
-        let politeness = job.spider.politeness.apply(&settings.politeness);
+        let politeness = plan.spider.politeness.apply(&settings.politeness);
         let asking = Asking::new(
             fetcher,
             schedules.clone(),
             politeness,
             Arc::clone(progress),
             settings.producer.timeout,
-            job.spider.retry.apply(&settings.retry),
+            plan.spider.retry.apply(&settings.retry),
         );
         let discovery = Discovery {
             pages,
@@ -302,13 +298,13 @@ impl Reading {
             problems: Lines::default(),
             empty: Lines::default(),
         };
-        Ok(Self { discovery, start: job.start, schedules, limit: job.limit })
+        Ok(Self { discovery, start: plan.start, schedules, limit: plan.limit })
     }
 
     /// Starts to read; the findings arrive in parts, at most as many as the limit allows.
     fn start(self, stop: &CancellationToken) -> (mpsc::Receiver<Vec<Finding>>, Discovered) {
         let Self { discovery, start, schedules, limit } = self;
-        let (send, read) = mpsc::channel(PARTS_AHEAD);
+        let (send, read) = mpsc::channel(MAX_PARTS_AHEAD);
         let (pass, findings) = mpsc::channel(1);
         tokio::spawn(round_robin::run(read, pass, limit.unwrap_or(u64::MAX), stop.clone()));
         let discovered = tokio::spawn(async move { schedules.freeing(discovery.run(start, send)).await });

@@ -21,7 +21,7 @@ use trawl_common::ports::{
 use trawl_common::settings::{Producer, Settings};
 use trawl_common::spider::{Handler, Mode, Spider};
 use trawl_common::time::UnixMs;
-use trawl_producer::{Html, Job, Progress, Report, RunError, Source, run};
+use trawl_producer::{Html, Progress, Report, RunError, RunPlan, Source, run};
 use trawl_testkit::stand_ins::AllRequests;
 
 const MAX_BACKLOG: u64 = 1_000;
@@ -70,7 +70,7 @@ impl Case {
         settings.recovery.lost_after = LEASE;
         let (progress, stop) = (Arc::new(Progress::default()), CancellationToken::new());
         let spider = Spider { handler, ..Spider::without_file(SpiderName::default(), &settings.items) };
-        let job = Job {
+        let job = RunPlan {
             spider: Arc::new(spider),
             start: vec![Source::File(source)].into(),
             limit: None,

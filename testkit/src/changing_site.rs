@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 
 /// A page of the site.
@@ -84,24 +85,20 @@ impl ChangingSite {
 
     /// Puts a page at `path`.
     pub fn put(&self, path: &str, page: ChangingPage) {
-        lock(&self.shared.pages).insert(path.to_owned(), page);
+        self.shared.pages.lock().insert(path.to_owned(), page);
     }
 
     /// Removes the page at `path`.
     pub fn remove(&self, path: &str) {
-        lock(&self.shared.pages).remove(path);
+        self.shared.pages.lock().remove(path);
     }
 
     /// Returns the requests since the last call, except those for the sitemap and robots.txt, sorted by path.
     pub fn take_log(&self) -> Vec<Asked> {
-        let mut log = std::mem::take(&mut *lock(&self.shared.log));
+        let mut log = std::mem::take(&mut *self.shared.log.lock());
         log.sort();
         log
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response {
@@ -116,12 +113,12 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let headers = request.headers();
     let with_condition =
         headers.contains_key(header::IF_NONE_MATCH) || headers.contains_key(header::IF_MODIFIED_SINCE);
-    let response = match lock(&shared.pages).get(&path) {
+    let response = match shared.pages.lock().get(&path) {
         Some(page) => page.answer(headers),
         None => StatusCode::NOT_FOUND.into_response(),
     };
     let status = response.status().as_u16();
-    lock(&shared.log).push(Asked { path, status, with_condition });
+    shared.log.lock().push(Asked { path, status, with_condition });
     response
 }
 
@@ -166,7 +163,7 @@ impl Shared {
                 page.lastmod.iter().map(|date| format!("<lastmod>{date}</lastmod>")).collect::<String>();
             format!("<url><loc>{}{path}</loc>{lastmod}</url>\n", self.origin)
         };
-        let pages = lock(&self.pages);
+        let pages = self.pages.lock();
         let entries: String = pages.iter().filter(|(path, _)| path.starts_with("/p")).map(entry).collect();
         format!("<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{entries}</urlset>\n")
     }

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -40,7 +41,7 @@ impl EchoSite {
 
     /// Returns the requests to a path, in order.
     pub fn asked(&self, path: &str) -> Vec<Value> {
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = self.asked.lock();
         asked.iter().filter(|sent| sent["path"] == path).cloned().collect()
     }
 }
@@ -59,7 +60,7 @@ async fn answer(
         "method": method.as_str(), "path": path, "headers": headers, "body": String::from_utf8_lossy(&body),
     });
     let before = {
-        let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = asked.lock();
         let before = asked.iter().filter(|other| other["path"] == path).count();
         asked.push(sent.clone());
         before

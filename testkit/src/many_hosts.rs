@@ -3,14 +3,15 @@
 use std::future::pending;
 use std::io;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -88,11 +89,7 @@ struct Log {
     count: watch::Sender<usize>,
 }
 
-impl Log {
-    fn arrivals(&self) -> MutexGuard<'_, Vec<Arrival>> {
-        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Log {}
 
 impl ManyHosts {
     /// Starts one host for each plan.
@@ -157,7 +154,7 @@ impl ManyHosts {
 
     /// Returns the requests received so far, in order.
     pub fn log(&self) -> Vec<Arrival> {
-        self.log.arrivals().clone()
+        self.log.arrivals.lock().clone()
     }
 
     /// The highest number of simultaneous requests for pages of a host.
@@ -167,8 +164,9 @@ impl ManyHosts {
 
     /// Waits until a host has received `count` requests.
     pub async fn asked_of(&self, host: usize, count: usize) {
-        let is_there =
-            |_: &usize| self.log.arrivals().iter().filter(|arrival| arrival.host == host).count() >= count;
+        let is_there = |_: &usize| {
+            self.log.arrivals.lock().iter().filter(|arrival| arrival.host == host).count() >= count
+        };
         // The sender lives as long as the web.
         let _ = self.log.count.subscribe().wait_for(is_there).await;
     }
@@ -189,7 +187,7 @@ fn address(number: usize) -> Ipv4Addr {
 async fn answer(State(host): State<Arc<Host>>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     {
-        let mut arrivals = host.log.arrivals();
+        let mut arrivals = host.log.arrivals.lock();
         arrivals.push(Arrival { host: host.number, path: path.clone(), at: host.log.start.elapsed() });
         host.log.count.send_replace(arrivals.len());
     }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -11,6 +11,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -117,43 +118,39 @@ impl PortalSite {
 
     /// Returns the portal's log.
     pub fn log(&self) -> PortalLog {
-        self.shared.lock().log.clone()
+        self.shared.state.lock().log.clone()
     }
 
     /// Ends the session, as if it had lapsed.
     pub fn end_session(&self) {
-        self.shared.lock().session = None;
+        self.shared.state.lock().session = None;
     }
 
     /// Answers each attempt to log in with 500, or no longer.
     pub fn break_login(&self, is_broken: bool) {
-        self.shared.lock().is_broken = is_broken;
+        self.shared.state.lock().is_broken = is_broken;
     }
 
     /// Forgets each session as soon as somebody has logged in.
     pub fn forget_sessions(&self) {
-        self.shared.lock().is_forgetful = true;
+        self.shared.state.lock().is_forgetful = true;
     }
 
     /// Shows the form in place of a page, with the status 200, to those without a session.
     pub fn show_form_inline(&self) {
-        self.shared.lock().is_inline = true;
+        self.shared.state.lock().is_inline = true;
     }
 
     /// Has the form sent to another URL.
     pub fn send_form_to(&self, url: &str) {
-        self.shared.lock().form_target = Some(url.to_owned());
+        self.shared.state.lock().form_target = Some(url.to_owned());
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Portal> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether a request is part of the session, which it uses up.
     fn admits(&self, key: &str) -> bool {
-        let mut portal = self.lock();
+        let mut portal = self.state.lock();
         let is_admitted = match &mut portal.session {
             Some((number, requests, begun)) if *key == format!("s{number}") => {
                 *requests += 1;
@@ -169,7 +166,7 @@ impl Shared {
 
     /// Begins a session. Returns its key.
     fn begin(&self) -> String {
-        let mut portal = self.lock();
+        let mut portal = self.state.lock();
         let is_needless = portal.session.is_some_and(|(_, requests, begun)| {
             requests <= self.per_session && begun.elapsed() < self.lifetime
         });
@@ -196,7 +193,7 @@ async fn answer(
     let cookie = |name: &str| cookies.get(name).copied().unwrap_or_default();
     match (method, uri.path()) {
         (Method::GET, "/login") => {
-            let mut portal = shared.lock();
+            let mut portal = shared.state.lock();
             portal.log.forms += 1;
             let token = format!("t{}&", portal.log.forms);
             (
@@ -205,14 +202,14 @@ async fn answer(
             )
                 .into_response()
         }
-        (Method::POST, "/login" | "/token") if shared.lock().is_broken => {
-            shared.lock().log.failed += 1;
+        (Method::POST, "/login" | "/token") if shared.state.lock().is_broken => {
+            shared.state.lock().log.failed += 1;
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
         (Method::POST, "/login") => {
             let is_right = text("user") == USER && text("password") == PASSWORD;
             if !is_right || text("csrf").is_empty() || text("csrf") != cookie("csrf") {
-                shared.lock().log.refused += 1;
+                shared.state.lock().log.refused += 1;
                 return Redirect::to("/login?wrong").into_response();
             }
             let session = format!("sid={}; Path=/; HttpOnly", shared.begin());
@@ -220,7 +217,7 @@ async fn answer(
         }
         (Method::POST, "/token") => {
             if text("client_id") != USER || text("client_secret") != PASSWORD {
-                shared.lock().log.refused += 1;
+                shared.state.lock().log.refused += 1;
                 return StatusCode::UNAUTHORIZED.into_response();
             }
             let token = json!({"access_token": shared.begin(), "expires_in": 3600});
@@ -229,7 +226,7 @@ async fn answer(
         (Method::GET, "/robots.txt") => StatusCode::NOT_FOUND.into_response(),
         (Method::GET, path) if path.starts_with("/wall/") => match cookie("visitor") {
             "" => {
-                shared.lock().log.strangers += 1;
+                shared.state.lock().log.strangers += 1;
                 ([(header::SET_COOKIE, "visitor=1; Path=/wall")], Redirect::to(path)).into_response()
             }
             _ => Html(format!("<h1>Behind {path}</h1>")).into_response(),
@@ -263,7 +260,7 @@ async fn page(shared: &Shared, path: &str, query: &str, key: &str, seen: &str) -
     if path == "/of-another-account" || !shared.admits(key) {
         return match is_api {
             true => StatusCode::UNAUTHORIZED.into_response(),
-            false if shared.lock().is_inline => form_page("old", None).into_response(),
+            false if shared.state.lock().is_inline => form_page("old", None).into_response(),
             false => Redirect::to(&format!("/login?next={path}")).into_response(),
         };
     }
@@ -291,7 +288,7 @@ async fn page(shared: &Shared, path: &str, query: &str, key: &str, seen: &str) -
         }
         _ => return StatusCode::NOT_FOUND.into_response(),
     };
-    let mut portal = shared.lock();
+    let mut portal = shared.state.lock();
     let name = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
     *portal.log.shown.entry(name).or_default() += 1;
     // The page of the account sets it first, and every other one is to come with it.

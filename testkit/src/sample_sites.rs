@@ -1,12 +1,13 @@
 //! Four small sites of the kinds that the example spiders are for, with a log of their requests.
 
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -86,12 +87,12 @@ impl SampleSites {
 
     /// Rewrites an article.
     pub fn rewrite(&self, article: usize) {
-        *self.shared.news.lock().unwrap_or_else(PoisonError::into_inner) = Some(article);
+        *self.shared.news.lock() = Some(article);
     }
 
     /// Returns the requests since the last call.
     pub fn log(&self) -> Vec<Asked> {
-        std::mem::take(&mut *self.shared.log.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.shared.log.lock())
     }
 }
 
@@ -105,7 +106,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         Kind::Api => api(uri.path(), uri.query().unwrap_or_default(), request.headers()),
     };
     let status = response.status().as_u16();
-    shared.log.lock().unwrap_or_else(PoisonError::into_inner).push(Asked { path, status });
+    shared.log.lock().push(Asked { path, status });
     response
 }
 
@@ -191,7 +192,7 @@ fn ware(number: usize) -> String {
 
 impl Shared {
     fn news(&self, path: &str, headers: &HeaderMap) -> Response {
-        let rewritten = *self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        let rewritten = *self.news.lock();
         let article = path.strip_prefix("/news/").and_then(|number| number.parse::<usize>().ok());
         match (path, article) {
             ("/robots.txt", _) => {

@@ -6,7 +6,7 @@ use redis::{Cmd, FromRedisValue, RedisResult, Value, cmd};
 use tokio::time::{sleep, timeout};
 
 use crate::cluster;
-use crate::faults::private::{LOOK, Server, script};
+use crate::faults::private::{POLL_INTERVAL, Server, script};
 
 /// Time in ms after which the cluster takes a master that does not answer for dead.
 const NODE_TIMEOUT: u64 = 2000;
@@ -91,7 +91,7 @@ impl Shard {
 
     async fn await_promotion(&self) {
         while role(self.replica).await.is_none_or(|(role, _)| role != "master") {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -101,7 +101,7 @@ impl Shard {
             .await
             .is_none_or(|(role, link)| role != "slave" || link.as_deref() != Some("connected"))
         {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 }

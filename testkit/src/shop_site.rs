@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -100,7 +101,7 @@ impl ShopSite {
 
     /// Returns the number of requests for each path with query, and body if there is one.
     pub fn asked(&self) -> HashMap<String, usize> {
-        let mut asked = self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut asked = self.shared.asked.lock().clone();
         asked.remove("GET /robots.txt");
         asked
     }
@@ -122,7 +123,7 @@ async fn answer(
     }
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let name = format!("{method} {path} {body}").trim().to_owned();
-    *shared.asked.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default() += 1;
+    *shared.asked.lock().entry(name).or_default() += 1;
     let parts: Vec<&str> = uri.path().split('/').skip(1).collect();
     let number = |text: &str| text.parse::<usize>().unwrap_or_default();
     match parts.as_slice() {

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -87,7 +88,7 @@ impl Site {
 
     /// Returns the number of requests by path.
     pub fn log(&self) -> HashMap<String, usize> {
-        self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared.asked.lock().clone()
     }
 }
 
@@ -124,7 +125,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
 impl Shared {
     /// Logs a request. Returns the number of requests for this path.
     fn ask(&self, path: &str) -> usize {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.lock();
         let times = asked.entry(path.to_owned()).or_default();
         *times += 1;
         *times

@@ -16,7 +16,8 @@ use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::jobs::{Job, JobStatus, Problem};
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::{
-    Control, Engine, Error, HostControl, Hosts, Items, Jobs, Logs, Pages, Schedules, SpiderStore, Stats,
+    Control, Engine, Error, HostControl, Hosts, Items, Jobs, Logs, PageHistories, Schedules, SpiderStore,
+    Stats,
 };
 use trawl_common::settings::Settings;
 
@@ -152,7 +153,7 @@ impl Backend {
     }
 
     /// Returns the page history.
-    pub(crate) fn pages(&self) -> Arc<dyn Pages> {
+    pub(crate) fn pages(&self) -> Arc<dyn PageHistories> {
         match &self.engine {
             EngineAt::File(store) => store.pages(),
             EngineAt::Servers(_, redis) => Arc::new(RedisPages::new(redis.clone())),
@@ -170,7 +171,7 @@ impl Backend {
     }
 
     /// Returns an explainer of the states of URLs. `pages` comes from [`Backend::pages`].
-    pub(crate) fn explainer<'a>(&'a self, pages: &'a dyn Pages) -> Explainer<'a> {
+    pub(crate) fn explainer<'a>(&'a self, pages: &'a dyn PageHistories) -> Explainer<'a> {
         let Self { stats, control, hosts, settings, .. } = self;
         Explainer {
             stats: &**stats,

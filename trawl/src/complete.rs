@@ -16,7 +16,7 @@ use crate::backend::{Backend, Where};
 pub(crate) const VARIABLE: &str = "TRAWL_COMPLETE";
 
 /// Maximum time to wait for the fleet's servers.
-const LIMIT: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Adds to each argument that names a crawl, a spider or a host how it is completed.
 pub(crate) fn with_values(command: Command) -> Command {
@@ -58,5 +58,5 @@ fn ask<T>(read: impl AsyncFnOnce(&Backend) -> Result<T, Fail>) -> Option<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let (global, place) = (Global::default(), Where::default());
     let answer = async { read(&Backend::look(&global, &place).await?).await };
-    runtime.block_on(async { tokio::time::timeout(LIMIT, answer).await }).ok()?.ok()
+    runtime.block_on(async { tokio::time::timeout(TIMEOUT, answer).await }).ok()?.ok()
 }

@@ -25,15 +25,15 @@ use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::folder::Folder;
 use trawl_common::spider::{Spider, SpiderOverrides};
 use trawl_common::time::UnixMs;
-use trawl_producer::{Counters, Html, Job, NoStart, Progress, Report, Source, Start};
+use trawl_producer::{Counters, Html, NoStart, Progress, Report, RunPlan, Source, Start};
 
 use crate::{spider, state, stats};
 
 /// Interval at which progress and the end of the crawl are checked: a short crawl must not wait for its end.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Maximum number of hosts checked for back-offs in the summary: those with the most URLs.
-const HOSTS: usize = 1000;
+const MAX_HOSTS: usize = 1000;
 
 /// Default log level: little is logged for a person who watches, unless `-v` or the settings ask for more.
 pub(crate) const LOG_LEVEL: &str = "warn";
@@ -160,10 +160,10 @@ impl Args {
             },
             start => (start.map_err(Fail::usage)?, None),
         };
-        let job = self.job(spider, start);
+        let plan = self.plan(spider, start);
         let default = self.sinks(&settings);
-        let outs = job.spider.sinks.as_ref().unwrap_or(&default);
-        if let Some(source) = source_among(outs, &job) {
+        let outs = plan.spider.sinks.as_ref().unwrap_or(&default);
+        if let Some(source) = source_among(outs, &plan) {
             return Err(Fail::usage(format!(
                 "{} is what this crawl begins with: write items to another file",
                 source.display()
@@ -172,17 +172,17 @@ impl Args {
         let worker = WorkerId::of_this_machine();
         let expanded = |sink: &SinkSettings| {
             sink.to_string()
-                .replace("{spider}", job.spider.name.as_str())
+                .replace("{spider}", plan.spider.name.as_str())
                 .replace("{worker}", worker.as_str())
         };
         let parts: Vec<String> = outs.iter().map(expanded).collect();
         let sinks = Sinks::new(worker.clone(), default);
         // A sink that cannot be opened is reported before anything is requested.
-        drop(sinks.open(&job.spider).map_err(Fail::usage)?);
+        drop(sinks.open(&plan.spider).map_err(Fail::usage)?);
         let ports = store.ports(Arc::new(sinks));
         let (crawl, left) = match left {
             Some(left) => (left.crawl_ref(), Some(left.pending)),
-            None => state::crawl_of(store, &self.state, &job.spider.name, &self.sources, &arguments).await?,
+            None => state::crawl_of(store, &self.state, &plan.spider.name, &self.sources, &arguments).await?,
         };
         if let Some(left) = left {
             let (state, left) = (self.state.display(), count(left));
@@ -194,8 +194,8 @@ impl Args {
         }
         let progress = global.progress();
         let run = Run { ports, settings: Arc::new(settings), folder, crawl, signals, progress };
-        let politeness = job.spider.politeness.apply(&run.settings.politeness);
-        let (stats, report) = run.to_the_end(job).await?;
+        let politeness = plan.spider.politeness.apply(&run.settings.politeness);
+        let (stats, report) = run.to_the_end(plan).await?;
         self.summarise(global, &stats, &report, &parts.join(", "), run.signals.exit());
         let dead_letters = match self.is_passing {
             true => DeadLetters::Gone,
@@ -208,7 +208,7 @@ impl Args {
         let is_told = !report.problems.is_empty() || stats.held.is_some();
         let exit = self.end.judge(global, &Ended { stats: &stats, is_of_job: false, is_told, dead_letters });
         let states = store.host_control().hosts().await?;
-        let hosts = run.ports.stats.hosts(&run.crawl, HOSTS).await?;
+        let hosts = run.ports.stats.hosts(&run.crawl, MAX_HOSTS).await?;
         for left_alone in explain::not_asked(&states, hosts.iter(), &politeness, UnixMs::now()) {
             global.say(left_alone);
         }
@@ -243,8 +243,8 @@ impl Args {
         }
     }
 
-    fn job(&self, spider: Spider, start: Start) -> Job {
-        Job {
+    fn plan(&self, spider: Spider, start: Start) -> RunPlan {
+        RunPlan {
             start,
             spider: Arc::new(spider),
             limit: self.limit,
@@ -296,10 +296,10 @@ impl Args {
     }
 }
 
-/// A file that is a source of this job, and one of its sinks.
-fn source_among<'a>(sinks: &[SinkSettings], job: &'a Job) -> Option<&'a Path> {
-    let outs: Vec<PathBuf> = sinks.iter().filter_map(|sink| sink.file(&job.spider.name)).collect();
-    let files = job.start.sources.iter().filter_map(|source| match source {
+/// A file that is a source of this plan, and one of its sinks.
+fn source_among<'a>(sinks: &[SinkSettings], plan: &'a RunPlan) -> Option<&'a Path> {
+    let outs: Vec<PathBuf> = sinks.iter().filter_map(|sink| sink.file(&plan.spider.name)).collect();
+    let files = plan.start.sources.iter().filter_map(|source| match source {
         Source::File(path) => Some(&**path),
         Source::Web(_) | Source::Stdin => None,
     });
@@ -343,7 +343,7 @@ struct Run {
 
 impl Run {
     /// Runs producer and worker side by side, and returns when the crawl has ended or a signal arrived.
-    async fn to_the_end(&self, job: Job) -> Result<(CrawlStats, Report), Fail> {
+    async fn to_the_end(&self, plan: RunPlan) -> Result<(CrawlStats, Report), Fail> {
         let stop_worker = self.signals.stop().child_token();
         let id = WorkerId::of_this_machine();
         let (settings, folder) = ((*self.settings).clone(), self.folder.clone());
@@ -364,7 +364,7 @@ impl Run {
             worked
         };
         let watched = async {
-            let result = self.watch(job).await;
+            let result = self.watch(plan).await;
             stop_worker.cancel();
             result
         };
@@ -375,14 +375,14 @@ impl Run {
     }
 
     /// Reads the sources, then waits for the end.
-    async fn watch(&self, job: Job) -> Result<Report, Fail> {
+    async fn watch(&self, plan: RunPlan) -> Result<Report, Fail> {
         let progress = Arc::new(Progress::default());
         let settings = Arc::clone(&self.settings);
         let stop = self.signals.stop();
         let produced = CancellationToken::new();
         let producing = async {
             let report =
-                trawl_producer::run(&self.ports, settings, job, &self.crawl, Arc::clone(&progress), stop)
+                trawl_producer::run(&self.ports, settings, plan, &self.crawl, Arc::clone(&progress), stop)
                     .await;
             produced.cancel();
             report
@@ -427,7 +427,7 @@ impl Run {
             tokio::select! {
                 () = self.signals.stop().cancelled() => produced.cancelled().await,
                 () = produced.cancelled(), if !produced.is_cancelled() => {}
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(CHECK_INTERVAL) => {}
             }
         }
     }

@@ -18,7 +18,7 @@ use trawl_common::text::{escape_json, printable};
 use crate::backend::Where;
 
 /// Maximum length of a line printed for people.
-const MOST: usize = 2048;
+const MAX_LINE_BYTES: usize = 2048;
 
 /// The command-line arguments of `trawl events`.
 ///
@@ -154,7 +154,7 @@ impl Args {
         let shown: Shown = Deserialize::deserialize(&event).ok()?;
         match self.json {
             true => Some(escape_json(&event.to_string())),
-            false => Some(printable(&shown.to_string(), MOST)),
+            false => Some(printable(&shown.to_string(), MAX_LINE_BYTES)),
         }
     }
 }
@@ -174,7 +174,7 @@ struct Shown {
 #[serde(untagged)]
 enum What {
     Hosts(Hosts),
-    Job(Job),
+    Job(JobEvent),
     Crawl(Crawl),
 }
 
@@ -193,7 +193,7 @@ struct Host {
 }
 
 #[derive(Deserialize)]
-struct Job {
+struct JobEvent {
     /// The id of the job, which is that of its crawl.
     crawl: String,
     spider: String,
@@ -219,7 +219,7 @@ impl fmt::Display for Shown {
         match what {
             What::Crawl(crawl) => crawl.fmt(f),
             What::Hosts(hosts) => hosts.fmt(f),
-            What::Job(Job { crawl, spider, problem }) => write!(f, "{crawl} {spider}: {problem}"),
+            What::Job(JobEvent { crawl, spider, problem }) => write!(f, "{crawl} {spider}: {problem}"),
         }
     }
 }

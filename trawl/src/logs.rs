@@ -18,7 +18,7 @@ use trawl_common::time::UnixMs;
 use crate::backend::{Backend, Where};
 
 /// Interval at which the log is read for new entries.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The command-line arguments of `trawl logs`.
 ///
@@ -124,7 +124,7 @@ impl Args {
             place = next;
             self.write(&lines)?;
             if !has_more {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::{env, fs};
 
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, ArgAction, Command, CommandFactory};
 use trawl_common::exit::Exit;
 use trawl_common::nearest::listed;
 
@@ -111,8 +111,8 @@ fn arguments(text: &mut String, command: &Command, shared: &[String]) {
 
 /// Whether the argument is not one that every command takes.
 fn is_own(argument: &Arg) -> bool {
-    let name = argument.get_id().as_str();
-    !["config", "verbose", "quiet", "color", "help", "version"].contains(&name)
+    let is_global = ["config", "verbose", "quiet", "color"].contains(&argument.get_id().as_str());
+    !is_global && !matches!(argument.get_action(), ArgAction::Help | ArgAction::Version)
 }
 
 fn row(argument: &Arg) -> String {

@@ -18,13 +18,13 @@ use crate::backend::{Backend, Where};
 use crate::stats;
 
 /// Maximum number of queued jobs shown among the crawls.
-const PENDING: usize = 100;
+const MAX_PENDING: usize = 100;
 
 /// Maximum number of sources that are named as they were not read.
-const UNREAD: usize = 5;
+const MAX_UNREAD: usize = 5;
 
 /// Maximum number of crawls of which it is shown what is amiss.
-const TROUBLED: usize = 10;
+const MAX_TROUBLED: usize = 10;
 
 const BOLD: Style = Style::new().bold();
 
@@ -113,7 +113,7 @@ impl Args {
             }
             explain::notes(&stats).iter().for_each(|note| anstream::println!("note: {note}"));
             if stats.incomplete {
-                let unread = explain::unread(&*backend.logs, id, UNREAD).await?;
+                let unread = explain::unread(&*backend.logs, id, MAX_UNREAD).await?;
                 unread.iter().for_each(|source| anstream::println!("note: {source}"));
             }
             waits.iter().for_each(|waits| anstream::println!("waits: {waits}"));
@@ -123,7 +123,7 @@ impl Args {
 
     async fn show_all(&self, backend: &Backend) -> Result<Vec<CrawlStats>, Fail> {
         let mut all = backend.stats.crawls().await?;
-        let waiting = backend.jobs.queued(PENDING).await?;
+        let waiting = backend.jobs.queued(MAX_PENDING).await?;
         let not_begun = |job: &&Job| all.iter().all(|stats| stats.crawl != job.new.id);
         let pending: Vec<_> = waiting.iter().filter(not_begun).map(Job::stats_before_it_begins).collect();
         all.splice(..0, pending);
@@ -173,7 +173,7 @@ impl Args {
             if words.is_empty() {
                 continue;
             }
-            if shown == TROUBLED {
+            if shown == MAX_TROUBLED {
                 anstream::println!("\nand others: `trawl status CRAWL` says what is amiss with each");
                 break;
             }

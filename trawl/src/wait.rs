@@ -20,10 +20,10 @@ use trawl_common::ports::{JobFilter, JobPage};
 use crate::backend::{Backend, Where, failed};
 
 /// How often to look whether the crawl of a job has begun.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How long the end of a job is waited for once its crawl has ended: workers look every second or so.
-const JOB_ENDS: Duration = Duration::from_secs(10);
+const JOB_END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// More jobs of a spider are not waited for.
 const JOBS: JobPage = JobPage { before: None, max: 10_000 };
@@ -130,10 +130,10 @@ impl Args {
 
 /// The job of a crawl that is over, if it is of one: with its end, unless no worker lives that looks for that.
 async fn ended_job(backend: &Backend, crawl: &CrawlId) -> Result<Option<Job>, Fail> {
-    let until = Instant::now() + JOB_ENDS;
+    let until = Instant::now() + JOB_END_TIMEOUT;
     loop {
         match backend.jobs.job(crawl).await? {
-            Some(job) if !job.status().is_over() && Instant::now() < until => sleep(LOOK).await,
+            Some(job) if !job.status().is_over() && Instant::now() < until => sleep(POLL_INTERVAL).await,
             job => return Ok(job),
         }
     }
@@ -167,6 +167,6 @@ async fn end_of(backend: &Backend, id: &CrawlId, progress: &Progress) -> Result<
                 JobStatus::Finished => return await_end(&*backend.stats, id, progress).await,
             },
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
 }

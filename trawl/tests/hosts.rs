@@ -23,7 +23,7 @@ use trawl_common::spider::Spider;
 use trawl_common::spider::folder::Folder;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
-use trawl_producer::{Html, Job, Progress, RunError};
+use trawl_producer::{Html, Progress, RunError, RunPlan};
 use trawl_testkit::many_hosts::{ManyHosts, Plan};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -83,8 +83,8 @@ fn ports(store: &Embedded) -> Ports {
     store.ports(Arc::new(Sinks::new(WorkerId::of_this_machine(), Vec::new())))
 }
 
-fn job(settings: &Settings, source: &str) -> Job {
-    Job {
+fn job(settings: &Settings, source: &str) -> RunPlan {
+    RunPlan {
         spider: Arc::new(Spider::without_file(SpiderName::default(), &settings.items)),
         start: vec![source.parse().unwrap()].into(),
         limit: None,

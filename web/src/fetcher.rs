@@ -43,11 +43,11 @@ use super::unusable::Unusable;
 use super::{blame, conditions, failure, kind, lenient, redirect, resolver, sent, trust};
 
 /// The memory budget in bytes for all bodies of a fetcher that shares none.
-const MEMORY: u64 = 256 << 20;
+const DEFAULT_MEMORY: u64 = 256 << 20;
 
 /// Maximum number of origins that are known to answer oddly, and the time until one is tried as others are.
-const ODD: u64 = 4096;
-const ODD_FOR: Duration = Duration::from_secs(60 * 60);
+const MAX_ODD_ORIGINS: u64 = 4096;
+const ODD_TTL: Duration = Duration::from_secs(60 * 60);
 
 /// Fetches pages, and keeps the connections that the next ones can use.
 #[derive(Clone, Debug)]
@@ -101,8 +101,8 @@ impl Fetcher {
             session: None,
             proxy,
             settings,
-            memory: MemoryBudget::new(MEMORY),
-            odd: Cache::builder().max_capacity(ODD).time_to_live(ODD_FOR).build(),
+            memory: MemoryBudget::new(DEFAULT_MEMORY),
+            odd: Cache::builder().max_capacity(MAX_ODD_ORIGINS).time_to_live(ODD_TTL).build(),
         })
     }
 

@@ -27,13 +27,13 @@ pub(super) type Lookup = fn(String) -> BoxFuture<'static, io::Result<Vec<SocketA
 
 /// Time that the addresses of a name are cached: a request that waits for its slot must connect to the addresses that
 /// were checked.
-const KNOWN_FOR: Duration = Duration::from_secs(30);
+const CACHE_TTL: Duration = Duration::from_secs(30);
 
 /// Maximum number of names in the cache.
-const KNOWN: u64 = 10_000;
+const MAX_CACHED_NAMES: u64 = 10_000;
 
 /// Maximum number of addresses of a name; the others are left out.
-const MOST_ADDRESSES: usize = 16;
+const MAX_ADDRESSES: usize = 16;
 
 /// Allows or refuses requests according to the settings.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ impl Guard {
     }
 
     pub(super) fn new(settings: Arc<settings::Fetch>, lookup: Lookup) -> Self {
-        let known = Cache::builder().max_capacity(KNOWN).time_to_live(KNOWN_FOR).build();
+        let known = Cache::builder().max_capacity(MAX_CACHED_NAMES).time_to_live(CACHE_TTL).build();
         Self { settings, lookup, known }
     }
 
@@ -98,7 +98,7 @@ impl Guard {
             return Ok(known);
         }
         let found = (self.lookup)(name.to_owned()).await?;
-        let found: Arc<[SocketAddr]> = found.into_iter().take(MOST_ADDRESSES).collect();
+        let found: Arc<[SocketAddr]> = found.into_iter().take(MAX_ADDRESSES).collect();
         self.known.insert(name.to_owned(), Arc::clone(&found));
         Ok(found)
     }

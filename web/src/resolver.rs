@@ -16,13 +16,13 @@ use tokio::time::{Instant, timeout};
 const ROOT: &str = ".";
 
 /// Time after which a resolver that has not answered about the root counts as down.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time that a lookup waits for a thread.
-const THREAD: Duration = Duration::from_secs(3);
+const THREAD_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Time that the state of the resolver is cached.
-const REMEMBERED: Duration = Duration::from_secs(2);
+const CACHE_TTL: Duration = Duration::from_secs(2);
 
 /// The time of the last check, and whether the resolver answered.
 static ANSWERS: Mutex<Option<(Instant, bool)>> = Mutex::const_new(None);
@@ -48,11 +48,11 @@ pub(super) fn lookup(name: String) -> BoxFuture<'static, io::Result<Vec<SocketAd
 pub(super) async fn is_answering() -> bool {
     let mut known = ANSWERS.lock().await;
     if let Some((when, is_answering)) = *known
-        && when.elapsed() < REMEMBERED
+        && when.elapsed() < CACHE_TTL
     {
         return is_answering;
     }
-    let root = timeout(PATIENCE, look(ROOT.to_owned())).await;
+    let root = timeout(PROBE_TIMEOUT, look(ROOT.to_owned())).await;
     let is_answering = matches!(&root, Ok(Ok(answer)) if !answer.as_ref().is_err_and(is_unanswered));
     *known = Some((Instant::now(), is_answering));
     is_answering
@@ -67,7 +67,7 @@ async fn look(name: String) -> io::Result<Result<Vec<SocketAddr>, LookupError>> 
         let found = getaddrinfo(Some(&name), None, Some(hints))?;
         Ok(found.flatten().map(|found| found.sockaddr).collect())
     });
-    if timeout(THREAD, begun).await.is_err() {
+    if timeout(THREAD_TIMEOUT, begun).await.is_err() {
         return Err(Errno::AGAIN.into());
     }
     looking.await.map_err(io::Error::other)

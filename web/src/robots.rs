@@ -1,7 +1,7 @@
 //! Fetches the robots.txt of an origin.
 
 use bytes::Bytes;
-use trawl_common::frontier::outcome::{Class, Failure, is_refusal};
+use trawl_common::frontier::outcome::{Class, Failure, is_refusal, is_welcoming};
 use trawl_common::host_schedules::{HostSchedules, NotNow, WaitlistPlace};
 use trawl_common::politeness::robots::{MAX_BYTES, RobotsFile};
 use trawl_common::ports::Error;
@@ -15,7 +15,7 @@ use super::fetcher::Fetcher;
 use super::redirect::Trail;
 
 /// Maximum number of redirects followed (RFC 9309 2.3.1.2).
-const REDIRECTS: u8 = 5;
+const MAX_REDIRECTS: u8 = 5;
 
 /// An origin's response to a request for its robots.txt, and how long it is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub enum NoRobots {
 impl RobotsWay {
     /// Creates a fetch of the robots.txt of `origin` that has not started.
     pub fn to(origin: &Origin) -> Self {
-        Self { trail: Trail::new(origin.robots_txt(), REDIRECTS), waiting: None }
+        Self { trail: Trail::new(origin.robots_txt(), MAX_REDIRECTS), waiting: None }
     }
 
     /// Returns the approximate memory use in bytes.
@@ -117,7 +117,7 @@ impl Fetcher {
 fn is_welcome(answer: &Result<Hop, Failure>) -> bool {
     match answer {
         Ok(Hop::Redirect(_)) => true,
-        Ok(Hop::Start(answer)) => answer.status < 500 && refusal(answer).is_none(),
+        Ok(Hop::Start(answer)) => is_welcoming(answer.status),
         Err(_) => false,
     }
 }

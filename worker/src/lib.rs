@@ -11,7 +11,7 @@
 //! 5. `store`: puts the page's items into the sinks of its spider.
 //! 6. `settle`: stores how pages ended in the history (`page_ends`), and passes their outcomes and links to
 //!    the engine, which makes these permanent. Whether a failure is retried was decided before, where it was met
-//!    (`job::Job::failed`).
+//!    (`job::ClaimedUrl::failed`).
 //!
 //! Each stage has a folder, and gets what it needs at its start (`worker`, which builds, runs and stops all of them). Tasks are
 //! claimed, started and run by `tasks`, beside all that, and stored and settled as pages are.

@@ -22,7 +22,7 @@ use crate::view::{Crawl, CrawlHost, CrawlTasks, Known, Status};
 use crate::{Api, Backend};
 
 /// The longest wait of one request for the end of a crawl.
-const LONGEST: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// The filter of the list.
 #[derive(Deserialize, IntoParams)]
@@ -100,8 +100,8 @@ impl TryFrom<String> for Wait {
 
     fn try_from(text: String) -> Result<Self, String> {
         match duration::parse(&text)? {
-            wait if wait <= LONGEST => Ok(Self(wait)),
-            _ => Err(format!("wait: at most {}s: ask again after that", LONGEST.as_secs())),
+            wait if wait <= MAX_WAIT => Ok(Self(wait)),
+            _ => Err(format!("wait: at most {}s: ask again after that", MAX_WAIT.as_secs())),
         }
     }
 }

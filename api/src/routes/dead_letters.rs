@@ -23,12 +23,12 @@ use crate::problem::Problem;
 use crate::view::{DeadLetter, Reason};
 
 /// Maximum time for one count, and maximum number of dead letters found, if each has to be read.
-const COUNTING: Duration = Duration::from_secs(3);
-const COUNTED: usize = 10_000;
+const COUNT_TIMEOUT: Duration = Duration::from_secs(3);
+const MAX_COUNT: usize = 10_000;
 /// Maximum time for one request; the response then has a cursor for the next.
-const LONGEST: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of lists counted at once.
-const AT_ONCE: usize = 16;
+const COUNT_CONCURRENCY: usize = 16;
 
 /// The filter of the list.
 #[derive(Deserialize, IntoParams)]
@@ -133,7 +133,7 @@ pub(crate) async fn list_dead_letters(
 ) -> Result<axum::Json<DeadLetters>, Problem> {
     let Listing { crawl, spider, url, reason, host, older_than, cursor } = listing;
     let filter = Filter { urls: url.clone().into_iter().collect(), reason, host, older_than };
-    let _place = api.searchers.wait(&identity, LONGEST).await?;
+    let _place = api.searchers.wait(&identity, REQUEST_TIMEOUT).await?;
     let mut walk = Walk::new(&api, crawl, spider, filter, cursor).await?;
     let mut dead_letters = Vec::new();
     match url {
@@ -184,7 +184,7 @@ pub(crate) async fn count_dead_letters(
 ) -> Result<axum::Json<Counted>, Problem> {
     let Listing { crawl, spider, url, reason, host, older_than, cursor } = listing;
     let filter = Filter { urls: url.clone().into_iter().collect(), reason, host, older_than };
-    let _place = api.searchers.wait(&identity, LONGEST).await?;
+    let _place = api.searchers.wait(&identity, REQUEST_TIMEOUT).await?;
     let is_of_all = filter.is_empty() && cursor.is_none();
     let mut walk = Walk::new(&api, crawl, spider, filter, cursor).await?;
     let (count, more) = match url {
@@ -304,7 +304,7 @@ impl<'a> Walk<'a> {
             crawls.retain(|stats| (stats.started.0, &stats.crawl) <= (started, &id));
             scan = crawls.last().filter(|next| next.crawl == id).map_or(0, |_| place);
         }
-        Ok(Self { api, filter, crawls, scan, until: Instant::now() + LONGEST })
+        Ok(Self { api, filter, crawls, scan, until: Instant::now() + REQUEST_TIMEOUT })
     }
 
     /// Returns the next page, all of one crawl, which may be empty; `None` at the end, or when it is time to
@@ -326,16 +326,16 @@ impl<'a> Walk<'a> {
     async fn count_all(&self) -> Result<u64, Problem> {
         let control = &*self.api.backend.control;
         let of_crawl = async |crawl: &CrawlStats| control.count_failed(&crawl.crawl_ref()).await;
-        let counted = stream::iter(&self.crawls).map(of_crawl).buffer_unordered(AT_ONCE);
+        let counted = stream::iter(&self.crawls).map(of_crawl).buffer_unordered(COUNT_CONCURRENCY);
         Ok(counted.try_fold(0, async |sum, count| Ok(sum + count)).await?)
     }
 
     /// Returns the number of matches, and whether there may be more.
     async fn count(&mut self) -> Result<(u64, bool), Problem> {
-        self.until = Instant::now() + COUNTING;
+        self.until = Instant::now() + COUNT_TIMEOUT;
         // A dead letter may be on two pages.
         let mut found = HashSet::new();
-        while found.len() < COUNTED
+        while found.len() < MAX_COUNT
             && let Some((crawl, page)) = self.next().await?
         {
             found.extend(page.into_iter().map(|failed| (crawl.crawl.clone(), failed.url)));

@@ -10,7 +10,7 @@ use trawl_common::logs::LogFilter;
 use trawl_common::names::{CrawlId, SpiderName};
 use utoipa::{IntoParams, ToSchema};
 
-use super::logs::SEARCH;
+use super::logs::SEARCH_QUEUE_TIMEOUT;
 use crate::Api;
 use crate::cursor::{self, Limit};
 use crate::extract::Params;
@@ -118,7 +118,7 @@ pub(crate) async fn list_ended_tasks(
 ) -> Result<Json<EndedTasks>, Problem> {
     let filter = LogFilter { crawl, spider, key: task, ..LogFilter::default() };
     let place = cursor::decode_log(cursor.as_deref())?;
-    let _place = api.searchers.wait(&identity, SEARCH).await?;
+    let _place = api.searchers.wait(&identity, SEARCH_QUEUE_TIMEOUT).await?;
     let (tasks, older) = read_ended(&*api.backend.ended_tasks, &filter, place, limit.get()).await?;
     let tasks = tasks.into_iter().map(EndedTask::from).collect();
     let next = older.map(cursor::encode_log);

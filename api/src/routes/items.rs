@@ -28,11 +28,11 @@ use crate::places::Place;
 use crate::problem::{Kind, Problem};
 
 /// Maximum time for reading one page; then the next request continues.
-const LONGEST: Duration = Duration::from_secs(10);
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of bytes of items after which a page is full.
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// Maximum time by which the broker's clock, which dates stored items, may be behind that of the fleet.
-const SLACK: Duration = Duration::from_secs(300);
+const MAX_CLOCK_SKEW: Duration = Duration::from_secs(300);
 /// The media type of JSON lines.
 pub(crate) const LINES: &str = "application/jsonl";
 
@@ -71,7 +71,7 @@ pub(crate) async fn list_items(
     let place = cursor.as_deref().map(cursor::decode).transpose()?;
     // Before the items are read: if the crawl is over by now, all its items are there.
     let known = api.known(&id).await?;
-    let begun = UnixMs(known.stats.started.0.saturating_sub(SLACK.as_millis() as u64));
+    let begun = UnixMs(known.stats.started.0.saturating_sub(MAX_CLOCK_SKEW.as_millis() as u64));
     let from = place.map_or(ItemsFrom::Time(begun), ItemsFrom::Place);
     let reading = Reading::new(&api, &identity, &id, from).await?;
     if accepts(&headers, LINES) {
@@ -104,7 +104,7 @@ impl Reading {
 
 /// Returns up to `most` items, whether they are the last ones, and the position after them.
 async fn page(mut reading: Reading, most: usize) -> Result<(Vec<Item>, bool, u64), Problem> {
-    let until = Instant::now() + LONGEST;
+    let until = Instant::now() + READ_TIMEOUT;
     let (mut items, mut bytes) = (Vec::new(), 0);
     while items.len() < most && bytes < PAGE_BYTES {
         match timeout_at(until, reading.items.next()).await {

@@ -35,13 +35,13 @@ use crate::problem::Problem;
 use crate::view::{LogEntry, LogLevel};
 
 /// The time that a caller waits for the searches of others.
-pub(super) const SEARCH: Duration = Duration::from_secs(10);
+pub(super) const SEARCH_QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval at which the log is read for each follower.
-const LOOK: Duration = Duration::from_secs(1);
+const READ_INTERVAL: Duration = Duration::from_secs(1);
 /// The media type of server-sent events.
 const EVENTS: &str = "text/event-stream";
 /// The number of entries read at a time for a caller who wants all.
-const READ: usize = 500;
+const READ_BATCH: usize = 500;
 
 /// The filter of the list.
 #[derive(Deserialize, IntoParams)]
@@ -143,7 +143,7 @@ pub(crate) async fn list_logs(
         let lines = Body::from_stream(lines(reading));
         return Ok(([(CONTENT_TYPE, HeaderValue::from_static(LINES))], lines).into_response());
     }
-    let _place = api.searchers.wait(&identity, SEARCH).await?;
+    let _place = api.searchers.wait(&identity, SEARCH_QUEUE_TIMEOUT).await?;
     let LogPage { lines, older, .. } = newest(&*api.backend.logs, &filter, place, limit).await?;
     let entries = lines.into_iter().map(|line| line.entry.into()).collect();
     let next = older.map(cursor::encode_log);
@@ -180,7 +180,7 @@ struct Reading {
 fn lines(reading: Reading) -> impl Stream<Item = io::Result<Bytes>> {
     try_unfold(reading, async |mut reading: Reading| {
         let Some(from) = reading.from else { return Ok(None) };
-        let page = newest(&*reading.api.backend.logs, &reading.filter, from, READ).await;
+        let page = newest(&*reading.api.backend.logs, &reading.filter, from, READ_BATCH).await;
         let LogPage { lines, older, .. } = page.map_err(io::Error::other)?;
         reading.from = older;
         let mut text = String::new();
@@ -217,7 +217,7 @@ async fn next(mut following: Following) -> Option<(Result<Event, Infallible>, Fo
             Err(error) => debug!(%error, "cannot look at a log that callers follow"),
         }
         if !has_more {
-            following.api.watchers.stop().run_until_cancelled(tokio::time::sleep(LOOK)).await?;
+            following.api.watchers.stop().run_until_cancelled(tokio::time::sleep(READ_INTERVAL)).await?;
         }
     }
 }

@@ -26,13 +26,13 @@ use crate::{Api, Backend};
 /// Prometheus' text format, version 0.0.4.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// How long a response is reused, so that frequent requests cost nothing.
-const FRESH: Duration = Duration::from_secs(5);
+const CACHE_TTL: Duration = Duration::from_secs(5);
 /// Maximum number of running crawls whose hosts are examined: those with the most waiting URLs.
-const CRAWLS: usize = 20;
+const MAX_CRAWLS: usize = 20;
 /// Maximum number of hosts examined per crawl: those with the most URLs.
-const HOSTS: usize = 1_000;
+const MAX_HOSTS: usize = 1_000;
 /// Assumed duration of a request to an unknown host.
-const LATENCY: Duration = Duration::from_millis(500);
+const ASSUMED_LATENCY: Duration = Duration::from_millis(500);
 
 /// The fleet in numbers, as Prometheus reads them
 #[utoipa::path(
@@ -42,7 +42,7 @@ const LATENCY: Duration = Duration::from_millis(500);
 pub(crate) async fn show_metrics(State(api): State<Arc<Api>>) -> Result<impl IntoResponse, Problem> {
     let mut latest = api.metrics.lock().await;
     let text = match &*latest {
-        Some((made, text)) if made.elapsed() < FRESH => text.clone(),
+        Some((made, text)) if made.elapsed() < CACHE_TTL => text.clone(),
         _ => {
             let text = render(&Numbers::new(&api.backend).await?);
             *latest = Some((Instant::now(), text.clone()));
@@ -139,8 +139,8 @@ async fn demands(
     let mut running: Vec<_> = crawls.iter().filter(|stats| stats.status == CrawlState::Running).collect();
     running.sort_by_key(|stats| std::cmp::Reverse(stats.pending));
     let mut pending: BTreeMap<HostKey, Demand> = BTreeMap::new();
-    for stats in running.into_iter().take(CRAWLS) {
-        for host in backend.stats.hosts(&stats.crawl_ref(), HOSTS).await? {
+    for stats in running.into_iter().take(MAX_CRAWLS) {
+        for host in backend.stats.hosts(&stats.crawl_ref(), MAX_HOSTS).await? {
             let Some((key, demand)) = demand(backend, &host) else { continue };
             pending.entry(key).or_insert(Demand { pending: 0, ..demand }).pending += demand.pending;
         }
@@ -163,7 +163,7 @@ fn demand(backend: &Backend, host: &HostStats) -> Option<(HostKey, Demand)> {
     let url = CanonicalUrl::parse(&format!("http://{}/", host.host)).ok()?;
     let policy = backend.settings.politeness.host_policy(&url.host());
     let (interval, concurrency) = (policy.pace.interval, policy.pace.concurrency);
-    let demand = Demand { pending: host.pending(), interval, concurrency, latency: LATENCY };
+    let demand = Demand { pending: host.pending(), interval, concurrency, latency: ASSUMED_LATENCY };
     Some((policy.key, demand))
 }
 

@@ -29,13 +29,13 @@ use crate::problem::{Kind, Problem};
 use crate::spiders::spider_of;
 
 /// Maximum time that a listing searches for a task; then it returns a cursor.
-const LONGEST: Duration = Duration::from_secs(10);
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum number of tasks that are cancelled by their keys in one request.
-const MOST: usize = 10_000;
+const MAX_CANCELLED: usize = 10_000;
 
 /// Maximum number of tasks whose keys are in a response.
-const MOST_KEYS: usize = 1_000;
+const MAX_KEYS: usize = 1_000;
 
 /// Where the tasks go.
 #[derive(Deserialize, IntoParams)]
@@ -246,7 +246,7 @@ pub(crate) async fn list_tasks(
         let tasks = reader.running(&going).await?.into_iter().map(shown).collect();
         return Ok(Json(Tasks { tasks, next: None }));
     }
-    let until = Instant::now() + LONGEST;
+    let until = Instant::now() + SEARCH_TIMEOUT;
     let mut found = Vec::new();
     while let Some(stats) = crawls.last() {
         let (reports, next) = reader.page(&stats.crawl_ref(), at, place).await?;
@@ -342,7 +342,7 @@ pub(crate) async fn cancel_tasks(
 ) -> Result<Json<CancelledTasks>, Problem> {
     let control = &*api.backend.control;
     match (tasks, crawl) {
-        (Some(tasks), crawl) if (1..=MOST).contains(&tasks.len()) => {
+        (Some(tasks), crawl) if (1..=MAX_CANCELLED).contains(&tasks.len()) => {
             let key = |task: &String| {
                 task.parse().map_err(|error| Problem::malformed(format_args!("tasks: {error}")))
             };
@@ -353,7 +353,7 @@ pub(crate) async fn cancel_tasks(
             }
             Ok(Json(CancelledTasks { cancelled, next: None }))
         }
-        (Some(_), _) => Err(Problem::malformed(format_args!("tasks: 1 to {MOST} at a time"))),
+        (Some(_), _) => Err(Problem::malformed(format_args!("tasks: 1 to {MAX_CANCELLED} at a time"))),
         (None, Some(id)) => {
             let crawl = api.known(&id).await?.stats.crawl_ref();
             let from = cursor.as_deref().map(cursor::decode).transpose()?;
@@ -367,7 +367,7 @@ pub(crate) async fn cancel_tasks(
 /// Cancels the tasks of a crawl from a position in its list on, for as long as one request may take. Returns the
 /// number, and the position to continue from.
 async fn cancel_all(api: &Api, crawl: &CrawlRef, mut at: u64) -> Result<(u64, Option<u64>), Problem> {
-    let until = Instant::now() + LONGEST;
+    let until = Instant::now() + SEARCH_TIMEOUT;
     let mut cancelled = 0;
     loop {
         let page = api.backend.stats.tasks(crawl, at).await?;
@@ -404,7 +404,7 @@ pub(crate) async fn submit_tasks(
     }
     let task = |new: NewTask| Task::new(&spider, new.or(priority, retries));
     let tasks: Vec<Task> = tasks.into_iter().map(task).collect();
-    let keys = (tasks.len() <= MOST_KEYS).then(|| tasks.iter().map(|task| task.key.to_string()).collect());
+    let keys = (tasks.len() <= MAX_KEYS).then(|| tasks.iter().map(|task| task.key.to_string()).collect());
     let urls: Vec<NewWork> = tasks.into_iter().map(NewWork::task).collect();
     let stats = match &crawl {
         Some(id) if api.backend.known(id).await?.is_some() => Some(api.begun(id).await?),

@@ -24,9 +24,9 @@ use crate::spiders::not_given;
 use crate::threads::on_a_thread_apart;
 
 /// The number of bytes of items after which a response has no more of them.
-const ITEM_BYTES: usize = 8 * 1024 * 1024;
+const MAX_ITEM_BYTES: usize = 8 * 1024 * 1024;
 /// Maximum number of items, and of links, in a response.
-const MOST: usize = 1000;
+const MAX_ITEMS: usize = 1000;
 
 /// A spider to try, given by its text or by the name of a known one, and the page
 #[derive(Deserialize, ToSchema)]
@@ -193,7 +193,7 @@ impl Trial {
         let items_left_out = extraction.items.len();
         let links_left_out = extraction.left_out + links.len() as u64;
         let items = few(extraction.items);
-        let links: Vec<_> = links.into_iter().take(MOST).map(TriedLink::from).collect();
+        let links: Vec<_> = links.into_iter().take(MAX_ITEMS).map(TriedLink::from).collect();
         Self {
             bytes: Some(response.body.len()),
             items_left_out: items_left_out - items.len(),
@@ -210,12 +210,12 @@ impl Trial {
 fn few(items: Vec<Extracted>) -> Vec<TriedItem> {
     let mut bytes = 0;
     let has_space = |item: &Extracted| {
-        let had_room = bytes < ITEM_BYTES;
+        let had_room = bytes < MAX_ITEM_BYTES;
         bytes += serde_json::to_vec(&item.fields).map_or(0, |json| json.len());
         had_room
     };
     let item = |Extracted { rule, number, fields }: Extracted| TriedItem { item: rule, number, fields };
-    items.into_iter().take(MOST).take_while(has_space).map(item).collect()
+    items.into_iter().take(MAX_ITEMS).take_while(has_space).map(item).collect()
 }
 
 impl From<Untried> for NoPage {

@@ -21,7 +21,7 @@ use crate::new_requests::{UrlOrRequest, asked};
 use crate::problem::{Kind, Problem};
 
 /// Maximum number of URLs in one request.
-const MOST: usize = 10_000;
+const MAX_URLS: usize = 10_000;
 /// How long an aborted request keeps the spider's other crawls from being fed.
 pub(super) const LEASE: Duration = Duration::from_secs(10);
 
@@ -59,8 +59,8 @@ pub(crate) async fn add_urls(
     Segment(id): Segment<CrawlId>,
     Json(NewUrls { urls }): Json<NewUrls>,
 ) -> Result<axum::Json<Added>, Problem> {
-    if !(1..=MOST).contains(&urls.len()) {
-        return Err(Problem::malformed(format_args!("urls: 1 to {MOST} at a time")));
+    if !(1..=MAX_URLS).contains(&urls.len()) {
+        return Err(Problem::malformed(format_args!("urls: 1 to {MAX_URLS} at a time")));
     }
     let now = UnixMs::now();
     let urls: Vec<NewWork> =

@@ -21,13 +21,13 @@ use crate::spiders::{Found, Unrunnable, check_arguments, find, missing};
 use crate::{Api, Backend};
 
 /// Maximum number of jobs listed of each kind.
-const LISTED: usize = 1_000;
+const MAX_LISTED: usize = 1_000;
 
 /// Maximum number of settings that are noted as ignored.
-const IGNORED: usize = 100;
+const MAX_IGNORED: usize = 100;
 
 /// Maximum length of the name of an ignored setting.
-const NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// Scrapy's setting that a job does as well.
 const PAGE_COUNT: &str = "CLOSESPIDER_PAGECOUNT";
@@ -84,7 +84,8 @@ pub(super) async fn schedule(State(api): State<Arc<Api>>, mut sent: Parameters) 
             arguments.push(Argument { name, value });
         } else {
             others.remove(PAGE_COUNT);
-            new.ignored = others.into_keys().take(IGNORED).map(|name| printable(&name, NAME)).collect();
+            new.ignored =
+                others.into_keys().take(MAX_IGNORED).map(|name| printable(&name, MAX_NAME)).collect();
         }
     }
     new.arguments = Arguments::new(arguments).map_err(Refusal::new)?;
@@ -239,7 +240,7 @@ impl Api {
 
     /// Returns the pending jobs of a project, or of all projects, in the order of the queue.
     pub(super) async fn waitlisted(&self, project: &Option<ProjectName>) -> Result<Vec<Job>, Refusal> {
-        let mut line = self.backend.jobs.queued(LISTED).await?;
+        let mut line = self.backend.jobs.queued(MAX_LISTED).await?;
         line.retain(|job| project.as_ref().is_none_or(|project| *project == job.new.project));
         Ok(line)
     }
@@ -253,10 +254,10 @@ impl Api {
         let mut jobs = Vec::new();
         for status in statuses {
             let filter = JobFilter { project: project.clone(), status: Some(*status), spider: None };
-            jobs.extend(self.backend.jobs.list(&filter, JobPage { before: None, max: LISTED }).await?);
+            jobs.extend(self.backend.jobs.list(&filter, JobPage { before: None, max: MAX_LISTED }).await?);
         }
         jobs.sort_by_key(|job| job.number);
-        let excess = jobs.len().saturating_sub(LISTED);
+        let excess = jobs.len().saturating_sub(MAX_LISTED);
         Ok(jobs.split_off(excess))
     }
 }

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::FutureExt;
 use reqwest::{Client, Method, RequestBuilder};
@@ -11,34 +10,23 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use trawl_api::{Access, Backend, TryPage};
-use trawl_backends::embedded::Embedded;
-use trawl_backends::rabbitmq::{ItemStream, QueueDepths, RabbitMq};
-use trawl_backends::redis::{
-    self, RedisHosts, RedisJobs, RedisLogs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
-};
+use trawl_backends::rabbitmq::RabbitMq;
 use trawl_common::frontier::Task;
 use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
-use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{
     BeatReply, Claim, Claimed, Completion, Disposition, Fatal, Finish, Frontier, Heartbeat, Hosts, Joined,
-    Joining, NewWork, Opening, Session, Settlement, Terms,
+    NewWork, Session, Settlement, Terms,
 };
-use trawl_common::settings::{self, Dedup, Politeness, Settings};
+use trawl_common::settings::{self, Politeness, Settings};
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
-use trawl_common::web::url::CanonicalUrl;
-use trawl_engine::Coordinator;
-use trawl_testkit::servers::{self, VirtualHost};
-use trawl_testkit::stand_ins::AllRequests;
+use trawl_testkit::servers::VirtualHost;
 use trawl_worker::Trials;
 
-pub(crate) const OPERATOR: &str = "operator-0123456789abcdef0123456789abcdef";
-pub(crate) const VIEWER: &str = "viewer-0123456789abcdef0123456789abcdef";
-
-/// The time after which a call that hangs fails.
-const LIMIT: Duration = Duration::from_secs(20);
+use crate::support;
+pub(crate) use crate::support::{LIMIT, OPERATOR, VIEWER, page};
 
 /// Makes a test of each promise for each engine.
 macro_rules! promises {
@@ -78,67 +66,18 @@ pub(crate) struct Answer {
 
 impl Fixture {
     pub(crate) async fn embedded() -> Self {
-        let store = Embedded::in_memory().unwrap();
-        let schedules = store.hosts();
-        let backend = Backend {
-            stats: store.stats(),
-            control: store.control(),
-            jobs: store.jobs(),
-            spider_store: store.spider_store(),
-            schedules: store.schedules(),
-            pages: store.pages(),
-            items: None,
-            logs: store.logs(),
-            ended_tasks: store.ended_tasks(),
-            hosts: store.host_control(),
-            engine: store.engine(),
-            try_page: try_page(Settings::default(), &schedules),
-            settings: Arc::default(),
-        };
+        let (backend, schedules) = support::state_file(|schedules| try_page(Settings::default(), schedules));
         Self::over(backend, schedules, None).await
     }
 
     pub(crate) async fn fleet() -> Self {
-        let vhost = VirtualHost::new().await;
-        let server = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
-        let broker = RabbitMq::connect(&server, &Default::default(), &Default::default()).await.unwrap();
-        let broker = Arc::new(broker);
-        let items = ItemStream::new(&server, &Default::default(), settings::Topology::Declare).unwrap();
-        let store = settings::Redis { url: servers::own_database().await, ..settings::Redis::default() };
-        let store = redis::connect(&store).await.unwrap();
-        let records = RedisRecords::new(store.clone(), Duration::from_secs(600), Dedup::Plain);
-        let records = Arc::new(records.with_queues(QueueDepths::new(&server).unwrap()));
-        let pages = Arc::new(RedisPages::new(store.clone()));
-        let hosts = Arc::new(RedisHosts::new(store.clone(), 1_000_000));
-        let schedules: Arc<dyn Hosts> = hosts.clone();
-        let backend = Backend {
-            engine: Arc::new(Coordinator::new(records.clone(), broker.clone(), pages.clone())),
-            stats: records.clone(),
-            control: records,
-            spider_store: Arc::new(RedisSpiderStore::new(store.clone())),
-            jobs: Arc::new(RedisJobs::new(store.clone(), settings::Jobs::default().per_spider)),
-            schedules: Arc::new(RedisSchedules::new(store.clone())),
-            pages,
-            items: Some(Arc::new(items)),
-            logs: Arc::new(RedisLogs::new(store.clone(), &settings::Log::default())),
-            ended_tasks: Arc::new(RedisLogs::of_ended_tasks(store.clone(), &settings::Log::default())),
-            hosts,
-            try_page: try_page(Settings::default(), &schedules),
-            settings: Arc::default(),
-        };
+        let fleet = support::fleet(|schedules| try_page(Settings::default(), schedules));
+        let (backend, schedules, broker, vhost) = fleet.await;
         Self { broker: Some(broker), ..Self::over(backend, schedules, Some(vhost)).await }
     }
 
     async fn over(backend: Backend, schedules: Arc<dyn Hosts>, vhost: Option<VirtualHost>) -> Self {
-        let callers = |name: &str, token: &str| {
-            [(name.parse().unwrap(), token.to_owned().try_into().unwrap())].into_iter().collect()
-        };
-        let settings = settings::Api {
-            viewers: callers("looker", VIEWER),
-            operators: callers("shop", OPERATOR),
-            ..settings::Api::default()
-        };
-        Self::with(backend, schedules, vhost, settings).await
+        Self::with(backend, schedules, vhost, support::guarded("shop")).await
     }
 
     /// Over nothing, for whoever these settings let in.
@@ -153,8 +92,6 @@ impl Fixture {
         vhost: Option<VirtualHost>,
         settings: settings::Api,
     ) -> Self {
-        // Every test of the process installs it; the first succeeds.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let access = Arc::new(Access::new(&settings, address).unwrap());
@@ -281,46 +218,18 @@ impl Fixture {
 
     /// Starts such a crawl under `terms`.
     pub(crate) async fn crawl_with(&self, id: &str, spider: &str, pages: usize, terms: Terms) -> CrawlRef {
-        let (crawl, session) = self.session_with(id, spider, terms).await;
-        let new: Vec<NewWork> =
-            (0..pages).map(|number| NewWork::seed(page(id, number), Lane::Bulk)).collect();
-        session.admit(&new).await.unwrap();
-        session.close().await.unwrap();
-        crawl
+        support::crawl(&self.backend, id, spider, pages, terms).await
     }
 
     /// Opens a crawl, for its sources to be read.
     pub(crate) async fn session(&self, id: &str, spider: &str) -> (CrawlRef, Box<dyn Session>) {
-        self.session_with(id, spider, Terms::default()).await
-    }
-
-    async fn session_with(&self, id: &str, spider: &str, terms: Terms) -> (CrawlRef, Box<dyn Session>) {
-        let crawl = CrawlRef { id: id.parse().unwrap(), spider: spider.parse().unwrap() };
-        let opening = Opening {
-            judging: None,
-            crawl: crawl.clone(),
-            terms,
-            text: None,
-            is_new: true,
-            lease: Duration::from_secs(600),
-            reads: None,
-        };
-        (crawl, self.backend.engine.open(opening, Arc::default()).await.unwrap())
+        support::open(&self.backend, id, spider, Terms::default()).await
     }
 
     /// Lets a worker join.
     pub(crate) fn worker(&self) -> Worker {
-        let mut settings = Settings::default();
-        settings.recovery.lost_after = Duration::from_secs(600);
         let name = WorkerId::of_this_machine();
-        let Joined { frontier, maintenance } = self.backend.engine.join(Joining {
-            worker: name.clone(),
-            settings,
-            health: Arc::default(),
-            requests: Arc::new(AllRequests),
-            tasks: 10,
-            stop: CancellationToken::new(),
-        });
+        let Joined { frontier, maintenance } = support::join(&self.backend, name.clone());
         Worker { name, frontier, _maintenance: JoinSet::from_iter([maintenance]) }
     }
 
@@ -424,11 +333,6 @@ fn settlement(Claimed { message, .. }: Claimed, terminal: Terminal) -> Settlemen
 fn try_page(settings: Settings, schedules: &Arc<dyn Hosts>) -> TryPage {
     let trials = Arc::new(Trials::start(Arc::new(settings), Arc::clone(schedules)).unwrap());
     Arc::new(move |spider, ready, url| Arc::clone(&trials).attempt(spider, ready, url).boxed())
-}
-
-/// A page of the site that a crawl is about.
-pub(crate) fn page(id: &str, number: usize) -> CanonicalUrl {
-    format!("http://{id}.example/{number}").parse().unwrap()
 }
 
 /// Settings with a group of this name.

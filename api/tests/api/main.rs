@@ -18,6 +18,8 @@ mod new_crawls;
 mod schedules;
 mod scrapyd;
 mod spiders;
+#[path = "../support/mod.rs"]
+mod support;
 mod tasks;
 mod trial;
 mod url;

@@ -49,15 +49,15 @@ pub(super) struct EmbeddedFrontier {
 
 /// The claims of some queues.
 struct Claims {
-    lines: &'static [SourceQueue],
+    sources: &'static [SourceQueue],
     /// Maximum number of records of each queue that the worker may hold.
     prefetch: usize,
     claiming: Mutex<Claiming>,
 }
 
 impl Claims {
-    fn new(lines: &'static [SourceQueue], prefetch: u16) -> Self {
-        Self { lines, prefetch: prefetch.into(), claiming: Mutex::default() }
+    fn new(sources: &'static [SourceQueue], prefetch: u16) -> Self {
+        Self { sources, prefetch: prefetch.into(), claiming: Mutex::default() }
     }
 }
 
@@ -129,10 +129,10 @@ impl EmbeddedFrontier {
 
     fn ask(
         &self,
-        &Claims { lines, prefetch, .. }: &Claims,
+        &Claims { sources, prefetch, .. }: &Claims,
         max: usize,
     ) -> oneshot::Receiver<ports::Result<Got>> {
-        let want = Want { holder: Arc::clone(&self.holder), lines, prefetch, max };
+        let want = Want { holder: Arc::clone(&self.holder), sources, prefetch, max };
         self.store.submit(move |db, memory| claim(db, memory, &want))
     }
 

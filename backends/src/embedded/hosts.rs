@@ -2,11 +2,12 @@
 //! back-offs, and the next time for each host by the requests sent to it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use moka::sync::Cache as Memory;
+use parking_lot::Mutex;
 use rusqlite::{Connection, Row, params};
 use tracing::error;
 use trawl_common::clock::now_micros as now;
@@ -24,13 +25,13 @@ use crate::embedded::store::error;
 use crate::embedded::store::fields::{Fields, sql_ms};
 
 /// Maximum length of a back-off in the file; trawl writes no longer one.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(31 * 24 * 3600);
+const MAX_BACKOFF: Duration = Duration::from_secs(31 * 24 * 3600);
 
 /// Number of schedules below which they are not searched for old ones.
-const FEW: usize = 1024;
+const MIN_SCHEDULES: usize = 1024;
 
 /// Maximum size of all robots.txt files together, in bytes.
-const ROBOTS_BYTES: u64 = 32 << 20;
+const MAX_ROBOTS_BYTES: u64 = 32 << 20;
 
 /// The schedules of this process, which are not shared with others.
 pub(super) struct MemoryHosts {
@@ -101,19 +102,14 @@ impl MemoryHosts {
         Self {
             store,
             schedules: Mutex::new(Schedules::from_known(known)),
-            robots: Memory::builder().max_capacity(ROBOTS_BYTES).weigher(weigh).build(),
+            robots: Memory::builder().max_capacity(MAX_ROBOTS_BYTES).weigher(weigh).build(),
         }
-    }
-
-    fn schedules(&self) -> MutexGuard<'_, Schedules> {
-        // A panic elsewhere leaves at worst one slot unused.
-        self.schedules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the state of a host, and stores it beyond the process.
     async fn change<T>(&self, key: &HostKey, change: impl FnOnce(&mut Host) -> T) -> Result<T> {
         let (result, host) = {
-            let mut schedules = self.schedules();
+            let mut schedules = self.schedules.lock();
             if let Some(error) = schedules.unreadable.get(key) {
                 return Err(error.clone());
             }
@@ -128,7 +124,7 @@ impl MemoryHosts {
 
 impl Schedules {
     fn from_known(Known { by_key, unreadable, .. }: Known) -> Self {
-        Self { full: FEW.max(2 * by_key.len()), by_key, unreadable }
+        Self { full: MIN_SCHEDULES.max(2 * by_key.len()), by_key, unreadable }
     }
 
     fn reserve(&mut self, ask: &HostSlotRequest, now: u64) -> Slot {
@@ -138,7 +134,7 @@ impl Schedules {
         if self.by_key.len() >= self.full && !self.by_key.contains_key(&ask.key) {
             // A schedule in the past is equivalent to none.
             self.by_key.retain(|_, host| !host.schedule.is_past(now));
-            self.full = FEW.max(2 * self.by_key.len());
+            self.full = MIN_SCHEDULES.max(2 * self.by_key.len());
         }
         self.by_key.entry(ask.key.clone()).or_default().reserve(ask, now)
     }
@@ -157,7 +153,7 @@ impl Hosts for MemoryHosts {
     /// A permitted request is written to the file before its start is, so that the next process knows of it.
     async fn reserve(&self, asks: &[HostSlotRequest]) -> Result<Vec<Slot>> {
         let (slots, asked) = {
-            let (now, mut schedules) = (now(), self.schedules());
+            let (now, mut schedules) = (now(), self.schedules.lock());
             let slots: Vec<Slot> = asks.iter().map(|ask| schedules.reserve(ask, now)).collect();
             let asked = schedules.asked_by(asks, &slots);
             (slots, asked)
@@ -173,7 +169,7 @@ impl Hosts for MemoryHosts {
 
     async fn stay(&self, visits: &[InFlightRequest], lapse: Duration) -> Result<()> {
         let now = now();
-        let mut schedules = self.schedules();
+        let mut schedules = self.schedules.lock();
         for InFlightRequest { key, token } in visits {
             if let Some(host) = schedules.by_key.get_mut(key) {
                 host.schedule.stay(*token, lapse, now);
@@ -184,7 +180,7 @@ impl Hosts for MemoryHosts {
 
     async fn leave(&self, ended: &[Ended]) -> Result<()> {
         let now = now();
-        let mut schedules = self.schedules();
+        let mut schedules = self.schedules.lock();
         for Ended { visit: InFlightRequest { key, token }, is_welcome } in ended {
             if let Some(host) = schedules.by_key.get_mut(key) {
                 host.schedule.leave(*token, *is_welcome, now);
@@ -195,7 +191,7 @@ impl Hosts for MemoryHosts {
 
     async fn sent_late(&self, sent: &[SentLate]) -> Result<()> {
         let now = now();
-        let mut schedules = self.schedules();
+        let mut schedules = self.schedules.lock();
         for SentLate { key, next_after } in sent {
             if let Some(host) = schedules.by_key.get_mut(key) {
                 host.schedule.sent_late(*next_after, now);
@@ -238,13 +234,14 @@ impl Hosts for MemoryHosts {
 #[async_trait]
 impl HostControl for MemoryHosts {
     async fn hosts(&self) -> Result<Vec<HostState>> {
-        let mut states: Vec<_> = self.schedules().by_key.iter().map(|(key, host)| state(key, host)).collect();
+        let mut states: Vec<_> =
+            self.schedules.lock().by_key.iter().map(|(key, host)| state(key, host)).collect();
         states.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(states)
     }
 
     async fn host(&self, key: &HostKey) -> Result<Option<HostState>> {
-        Ok(self.schedules().by_key.get(key).map(|host| state(key, host)))
+        Ok(self.schedules.lock().by_key.get(key).map(|host| state(key, host)))
     }
 
     async fn known_robots(&self, key: &RobotsKey) -> Result<Option<RobotsFile>> {
@@ -347,7 +344,7 @@ fn host(row: &Row<'_>) -> error::Result<Host> {
     let fields = Fields::new(row, "host", "key");
     let (until, blocked) = (fields.number("until")?, fields.optional_instant("blocked")?);
     let backoff = Backoff { since: fields.number("since")?, until, strikes: fields.number("strikes")? };
-    if until.saturating_sub(backoff.since.max(now())) > LONGEST_BACKOFF.as_micros() as u64 {
+    if until.saturating_sub(backoff.since.max(now())) > MAX_BACKOFF.as_micros() as u64 {
         return Err(fields.unreadable("until"));
     }
     let (next, at) = (fields.number("next")?, backoff.since.max(fields.number("at")?));
@@ -403,11 +400,11 @@ mod tests {
                 lapse: Duration::ZERO,
             },
         };
-        for name in 0..10 * FEW as u64 {
+        for name in 0..10 * MIN_SCHEDULES as u64 {
             schedules.reserve(&ask(name), 1_000_000 * name);
         }
-        assert!(schedules.by_key.len() <= FEW);
-        let last = 10 * FEW as u64 - 1;
+        assert!(schedules.by_key.len() <= MIN_SCHEDULES);
+        let last = 10 * MIN_SCHEDULES as u64 - 1;
         let Slot::Reserved { wait, .. } = schedules.reserve(&ask(last), 1_000_000 * last) else { panic!() };
         assert_eq!(wait, Duration::from_secs(1));
     }

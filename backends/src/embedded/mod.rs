@@ -37,8 +37,8 @@ use tokio::sync::Notify;
 use trawl_common::clock;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    Cache, Control, Engine, HostControl, Hosts, Jobs, Logs, Pages, Ports, Result, Schedules, Sessions,
-    SinkFactory, SpiderStore, Stats,
+    Cache, Control, Engine, HostControl, Hosts, Jobs, Logs, PageHistories, Ports, Result, Schedules,
+    Sessions, SinkFactory, SpiderStore, Stats,
 };
 use trawl_common::settings;
 use trawl_common::time::UnixMs;
@@ -226,7 +226,7 @@ impl Embedded {
     }
 
     /// Returns the page history.
-    pub fn pages(&self) -> Arc<dyn Pages> {
+    pub fn pages(&self) -> Arc<dyn PageHistories> {
         Arc::new(EmbeddedPages::new(self.store.clone()))
     }
 }

@@ -20,7 +20,7 @@ use crate::embedded::store::error::Result;
 
 /// Number of keys that are collected before they are moved to the index: a few megabytes, and a pause of some
 /// tenths of a second.
-const FRESH: usize = 65_536;
+const MAX_UNINDEXED: usize = 65_536;
 
 /// The seen URLs.
 #[derive(Default)]
@@ -94,7 +94,7 @@ impl Seen {
             .execute(params![record, url.0])?;
         let fresh = self.fresh(db)?;
         fresh.insert(url, record);
-        if fresh.len() >= FRESH {
+        if fresh.len() >= MAX_UNINDEXED {
             db.execute_batch(
                 "INSERT OR REPLACE INTO seen (url, record) SELECT url, record FROM fresh ORDER BY url;
                  DELETE FROM fresh;",

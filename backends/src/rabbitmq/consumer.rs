@@ -2,8 +2,8 @@
 //! of other programs.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use futures::Stream;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions};
 use lapin::types::FieldTable;
 use lapin::{Channel, Connection};
+use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
@@ -30,10 +31,10 @@ use super::layout::Layout;
 use super::{codec, names, passive};
 
 /// The interval of checks for a queue of another program that does not exist yet.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Maximum time that an acknowledgement is held back, so that one can be sent for many.
-const HELD_BACK: Duration = Duration::from_millis(50);
+const MAX_ACK_DELAY: Duration = Duration::from_millis(50);
 
 /// The channel for deliveries and acknowledgements. A receipt of an older session is void: the broker has put its
 /// message back.
@@ -63,16 +64,16 @@ impl Session {
         let is_flushing = AtomicBool::new(false);
         let session = Arc::new(Self { id, connection, channel, acks, is_flushing });
         let mut streams = Vec::new();
-        let window = |line| if line == SourceQueue::Task { tasks } else { prefetch };
-        for line in SourceQueue::ALL.into_iter().filter(|line| window(*line) > 0) {
+        let window = |source| if source == SourceQueue::Task { tasks } else { prefetch };
+        for source in SourceQueue::ALL.into_iter().filter(|source| window(*source) > 0) {
             // Not global: each consumer that follows gets its own window.
             let options = BasicQosOptions::default();
-            answered(session.channel.basic_qos(window(line), options)).await.map_err(failed)?;
-            streams.push((line, session.consume(names::line(line)).await?));
-            if let Some(inlet) = names::inlet(line)
+            answered(session.channel.basic_qos(window(source), options)).await.map_err(failed)?;
+            streams.push((source, session.consume(names::source(source)).await?));
+            if let Some(inlet) = names::inlet(source)
                 && session.has_inlet(inlet, layout).await?
             {
-                streams.push((line, session.consume(inlet).await?));
+                streams.push((source, session.consume(inlet).await?));
             }
         }
         let (tell, found) = mpsc::unbounded_channel();
@@ -111,7 +112,7 @@ impl Session {
     /// Sends held-back acknowledgements after a moment. If stragglers and held-back ones fill the window, nothing
     /// else would send them.
     async fn flush_soon(self: Arc<Self>) {
-        tokio::time::sleep(HELD_BACK).await;
+        tokio::time::sleep(MAX_ACK_DELAY).await;
         let mut acks = self.acks.lock().await;
         self.is_flushing.store(false, Ordering::Relaxed);
         let held_back = acks.flush();
@@ -177,7 +178,7 @@ async fn search(session: Arc<Session>, layout: Arc<Layout>, tell: mpsc::Unbounde
             return;
         }
         missing = still;
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
     }
 }
 
@@ -213,12 +214,12 @@ impl RabbitConsumer {
             self.streams.push((SourceQueue::Bulk, stream));
         }
         let mut batch = Vec::new();
-        for (line, stream) in &mut self.streams {
+        for (source, stream) in &mut self.streams {
             while batch.len() < max {
                 match Pin::new(&mut *stream).poll_next(context) {
                     Poll::Ready(Some(Ok(delivery))) => {
                         let receipt = Receipt { session: self.session, tag: delivery.delivery_tag };
-                        let content = codec::content(&delivery, *line, &self.trust);
+                        let content = codec::content(&delivery, *source, &self.trust);
                         if let Content::Message(message) = &content
                             && message.trace.is_some()
                         {
@@ -237,7 +238,7 @@ impl RabbitConsumer {
             return Poll::Pending;
         }
         // The bulk lane, its inlet and the queues of other programs take turns.
-        if let Some(first) = self.streams.iter().position(|(line, _)| *line == SourceQueue::Bulk) {
+        if let Some(first) = self.streams.iter().position(|(source, _)| *source == SourceQueue::Bulk) {
             self.streams[first..].rotate_left(1);
         }
         Poll::Ready(Ok(batch))
@@ -255,10 +256,10 @@ pub(super) struct Current(Mutex<Option<Arc<Session>>>);
 
 impl Current {
     pub(super) fn set(&self, session: Arc<Session>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+        *self.0.lock() = Some(session);
     }
 
     pub(super) fn get(&self) -> Option<Arc<Session>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }

@@ -17,10 +17,10 @@ use super::connection::{Endpoint, failed};
 use super::names;
 
 /// Time that an answer is reused, so that many callers cost no more than one.
-const FRESH: Duration = Duration::from_secs(1);
+const CACHE_TTL: Duration = Duration::from_secs(1);
 
 /// Time limit for an answer; after it, a broker counts as unavailable.
-const LIMIT: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The messages in a lane's queues, and their consumers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl QueueDepths {
     /// Returns the state of each lane, at most a second old. Queues that do not exist are left out.
     pub async fn read(&self) -> Result<Depths> {
         let mut latest = self.latest.lock().await;
-        if let Some((_, depths)) = latest.depths.as_ref().filter(|(made, _)| made.elapsed() < FRESH) {
+        if let Some((_, depths)) = latest.depths.as_ref().filter(|(made, _)| made.elapsed() < CACHE_TTL) {
             return Ok(depths.clone());
         }
         // A connection that has failed, or on which a call was cancelled, is not used again.
@@ -68,8 +68,9 @@ impl QueueDepths {
             let depths = all(&connection).await?;
             Ok((connection, depths))
         };
-        let late = || Error::new(ErrorKind::Unavailable, format!("rabbitmq: no answer within {LIMIT:?}"));
-        let (connection, depths) = timeout(LIMIT, looking).await.unwrap_or_else(|_| Err(late()))?;
+        let late =
+            || Error::new(ErrorKind::Unavailable, format!("rabbitmq: no answer within {ANSWER_TIMEOUT:?}"));
+        let (connection, depths) = timeout(ANSWER_TIMEOUT, looking).await.unwrap_or_else(|_| Err(late()))?;
         latest.connection = Some(connection);
         latest.depths = Some((Instant::now(), depths.clone()));
         Ok(depths)
@@ -89,7 +90,7 @@ async fn all(connection: &Connection) -> Result<Depths> {
             }
         }
         // Consumers of an inlet also consume its lane, and are counted there.
-        if let (Some(depth), Some(inlet)) = (&mut depth, lane.line().and_then(names::inlet)) {
+        if let (Some(depth), Some(inlet)) = (&mut depth, lane.source_queue().and_then(names::inlet)) {
             let more = looking.at(inlet.to_owned()).await?;
             depth.messages += more.unwrap_or_default().messages;
         }

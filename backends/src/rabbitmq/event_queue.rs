@@ -18,7 +18,7 @@ use super::layout::Layout;
 use super::{events, names, passive};
 
 /// Number of events sent ahead of the one that is read.
-const AHEAD: u16 = 64;
+const PREFETCH: u16 = 64;
 
 /// The queues of subscribers.
 pub struct EventQueues {
@@ -106,7 +106,7 @@ impl EventQueue {
 }
 
 async fn consume(channel: &Channel, queue: &str) -> Result<lapin::Consumer> {
-    answered(channel.basic_qos(AHEAD, BasicQosOptions::default())).await.map_err(failed)?;
+    answered(channel.basic_qos(PREFETCH, BasicQosOptions::default())).await.map_err(failed)?;
     let options = BasicConsumeOptions::default();
     let consuming = channel.basic_consume(queue.into(), "".into(), options, FieldTable::default());
     answered(consuming).await.map_err(failed)

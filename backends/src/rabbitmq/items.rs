@@ -16,7 +16,7 @@ use super::{codec, names};
 const PREFETCH: u16 = 128;
 /// Number of messages that a reader of one crawl takes before it acknowledges them: meanwhile the broker has
 /// others to send.
-const TAKEN: u16 = PREFETCH / 2;
+const ACK_BATCH: u16 = PREFETCH / 2;
 
 /// Returns one item as a message.
 pub(super) fn outgoing(item: &Item) -> Outgoing {
@@ -82,7 +82,7 @@ impl ItemReader for ItemsOfCrawl {
         while self.place < self.reader.end() {
             let entry = self.reader.next().await?;
             self.taken += 1;
-            if self.taken >= TAKEN {
+            if self.taken >= ACK_BATCH {
                 self.reader.done(&entry).await?;
                 self.taken = 0;
             }

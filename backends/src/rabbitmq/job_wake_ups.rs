@@ -21,7 +21,7 @@ use super::publisher::{Outgoing, Publisher};
 use super::topology::{Tasks, Topology};
 
 /// The wait before a queue that could not be consumed is tried again.
-const AGAIN: Duration = Duration::from_secs(5);
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// Sends wake-ups, and takes them.
 pub struct JobWakeUps {
@@ -68,7 +68,7 @@ impl JobWakeUps {
                     // Jobs are found without wake-ups too, so an error only delays them.
                     Err(error) => {
                         debug!(%error, "no wake-ups for jobs just now");
-                        sleep(AGAIN).await;
+                        sleep(RETRY_DELAY).await;
                         continue;
                     }
                 }

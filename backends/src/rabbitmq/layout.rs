@@ -1,9 +1,9 @@
 //! The queues of URLs and tasks, of wake-ups for jobs and of events, with their arguments.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use trawl_common::frontier::ladder::RUNGS;
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::ports::{Error, ErrorKind, Result};
@@ -16,10 +16,10 @@ use super::names;
 const WAKE_UP_TTL: Duration = Duration::from_secs(60);
 
 /// Maximum number of unread events in a queue: some 100 MB.
-const EVENTS_KEPT: u32 = 100_000;
+const MAX_EVENTS: u32 = 100_000;
 
 /// Time that the queues of a webhook outlive the last worker that knows it. Workers declare them every day.
-const WEBHOOK_UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
+const WEBHOOK_QUEUE_EXPIRY: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The queues and exchanges in the settings, and the queues that were logged.
 pub(super) struct Layout {
@@ -39,7 +39,7 @@ impl Layout {
 
     /// Returns whether the queue was not logged yet; from now on it counts as logged.
     pub(super) fn is_news(&self, queue: &str) -> bool {
-        self.named.lock().unwrap_or_else(PoisonError::into_inner).insert(queue.to_owned())
+        self.named.lock().insert(queue.to_owned())
     }
 
     /// Returns every queue except the inlets, with its arguments.
@@ -49,10 +49,11 @@ impl Layout {
             (names::rung(rung), Arguments { ttl: Some(rung), dead_letter: back, ..self.arguments() })
         };
         let jobs = Arguments { ttl: Some(WAKE_UP_TTL), is_consumed: true, ..self.arguments() };
-        let lines = SourceQueue::ALL.map(|line| (names::line(line).to_owned(), self.of_line(line)));
+        let sources =
+            SourceQueue::ALL.map(|source| (names::source(source).to_owned(), self.of_source(source)));
         let dead_letters =
             Arguments { ttl: Some(self.queues.failed.ttl), is_consumed: true, ..self.arguments() };
-        lines
+        sources
             .into_iter()
             .chain([(names::FAILED.to_owned(), dead_letters), (names::JOBS.to_owned(), jobs)])
             .chain(RUNGS.into_iter().map(rung))
@@ -62,31 +63,33 @@ impl Layout {
     /// Returns the queues for strangers' messages to a lane. They have no expiry and no dead-lettering.
     pub(super) fn inlets(&self) -> impl Iterator<Item = (SourceQueue, &'static str, Arguments<'static>)> {
         let arguments = Arguments { is_consumed: true, ..self.arguments() };
-        SourceQueue::ALL.into_iter().filter_map(move |line| Some((line, names::inlet(line)?, arguments)))
+        SourceQueue::ALL
+            .into_iter()
+            .filter_map(move |source| Some((source, names::inlet(source)?, arguments)))
     }
 
     /// Returns the arguments of a subscriber's queue.
     pub(super) fn events(&self) -> Arguments<'static> {
-        Arguments { most: Some(EVENTS_KEPT), is_consumed: true, ..self.arguments() }
+        Arguments { most: Some(MAX_EVENTS), is_consumed: true, ..self.arguments() }
     }
 
     /// Returns the arguments of a webhook's queue.
     pub(super) fn webhook(&self) -> Arguments<'static> {
-        Arguments { unused: Some(WEBHOOK_UNUSED), ..self.events() }
+        Arguments { unused: Some(WEBHOOK_QUEUE_EXPIRY), ..self.events() }
     }
 
     /// Returns the arguments of the queue in which the deliveries of a webhook wait: each goes to the queue `back`
     /// when its own time is over.
     pub(super) fn webhook_waiting<'a>(&self, back: &'a str) -> Arguments<'a> {
-        Arguments { dead_letter: Some(("", back)), unused: Some(WEBHOOK_UNUSED), ..self.arguments() }
+        Arguments { dead_letter: Some(("", back)), unused: Some(WEBHOOK_QUEUE_EXPIRY), ..self.arguments() }
     }
 
-    fn of_line(&self, line: SourceQueue) -> Arguments<'static> {
+    fn of_source(&self, source: SourceQueue) -> Arguments<'static> {
         let consumed = Arguments { is_consumed: true, ..self.arguments() };
         let expire =
             Arguments { dead_letter: Some((names::EXPIRED_EXCHANGE, names::EXPIRED_KEY)), ..consumed };
         let for_so_long = |ttl| Arguments { ttl: Some(ttl), ..expire };
-        match line {
+        match source {
             // A program's work may be rare and expensive, so a task waits as long as necessary.
             SourceQueue::Due | SourceQueue::Task => expire,
             SourceQueue::Expired => consumed,

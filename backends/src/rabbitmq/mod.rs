@@ -159,12 +159,12 @@ impl Broker for RabbitMq {
     async fn publish(&self, messages: &[Message]) -> Result<()> {
         let now = UnixMs::now();
         let outgoing = |message: &Message| {
-            let lane = names::line(message.lane.into()).to_owned();
+            let lane = names::source(message.lane.into()).to_owned();
             let to_lane = to_queue(message, lane, &self.trust.seal);
             Outgoing { properties: codec::expiring(to_lane.properties, message.deadline, now), ..to_lane }
         };
         self.publisher.send(messages.iter().map(outgoing)).await?;
-        messages.iter().for_each(|message| trace::sent(message, names::line(message.lane.into()), now));
+        messages.iter().for_each(|message| trace::sent(message, names::source(message.lane.into()), now));
         Ok(())
     }
 
@@ -210,16 +210,16 @@ impl Broker for RabbitMq {
     async fn probe(&self, times: ProbeTimes) -> Result<Vec<Probe>> {
         let is_idle = self.publisher.is_idle(names::TASKS).await?;
         let (returned, sent): (Vec<SourceQueue>, Vec<SourceQueue>) =
-            SourceQueue::ALL.into_iter().partition(|line| *line == SourceQueue::Task && is_idle);
-        let outgoing = |line: SourceQueue| Outgoing {
+            SourceQueue::ALL.into_iter().partition(|source| *source == SourceQueue::Task && is_idle);
+        let outgoing = |source: SourceQueue| Outgoing {
             exchange: "",
-            key: names::line(line).to_owned(),
+            key: names::source(source).to_owned(),
             body: codec::PROBE_BODY.to_vec(),
-            properties: codec::probe_properties(Probe { line, times }, &self.trust.seal),
+            properties: codec::probe_properties(Probe { source, times }, &self.trust.seal),
             mandatory: true,
         };
         self.publisher.send(sent.into_iter().map(outgoing)).await?;
-        Ok(returned.into_iter().map(|line| Probe { line, times }).collect())
+        Ok(returned.into_iter().map(|source| Probe { source, times }).collect())
     }
 
     async fn longest_parked(&self) -> Result<Duration> {

@@ -54,8 +54,8 @@ pub(super) const TASKS: &str = "task_queue";
 /// Returns the queue that receives a lane's messages from the exchange [`URLS`]. It is separate from the lane's own
 /// queue, which dead-letters: RabbitMQ before 4.0 stops dead-lettering for good, in all queues of the node, over an
 /// external message with an `x-death` header that it cannot read.
-pub(super) fn inlet(line: SourceQueue) -> Option<&'static str> {
-    match line {
+pub(super) fn inlet(source: SourceQueue) -> Option<&'static str> {
+    match source {
         SourceQueue::Priority => Some("urls.priority_queue"),
         SourceQueue::Task => Some("urls.task_queue"),
         SourceQueue::Bulk => Some("urls.url_queue_ttl"),
@@ -64,8 +64,8 @@ pub(super) fn inlet(line: SourceQueue) -> Option<&'static str> {
 }
 
 /// Returns the queue of a source queue.
-pub(super) fn line(line: SourceQueue) -> &'static str {
-    match line {
+pub(super) fn source(source: SourceQueue) -> &'static str {
+    match source {
         SourceQueue::Due => DUE,
         SourceQueue::Priority => PRIORITY,
         SourceQueue::Expired => EXPIRED,
@@ -89,7 +89,9 @@ pub(super) fn is_own(queue: &str) -> bool {
     is_rung
         || is_for_events
         || [FAILED, ITEMS, CONTROL, COUNTS, JOURNAL, JOBS].contains(&queue)
-        || SourceQueue::ALL.into_iter().any(|line| self::line(line) == queue || inlet(line) == Some(queue))
+        || SourceQueue::ALL
+            .into_iter()
+            .any(|source| self::source(source) == queue || inlet(source) == Some(queue))
 }
 
 /// Returns the queue of a subscriber to events.

@@ -16,7 +16,7 @@ use super::layout::Layout;
 use super::names;
 
 /// An upper bound on the number of differences: trawl's queues have fewer arguments.
-const DIFFERENCES: usize = 12;
+const MAX_DIFFERENCES: usize = 12;
 
 /// Uses these queues as they are. If a queue's arguments differ from trawl's, that is logged once. Missing queues of
 /// trawl's own are declared. Fails if a `needed` queue is missing and belongs to another program, or cannot be
@@ -163,7 +163,7 @@ async fn differences(
 ) -> Result<Vec<Difference>> {
     let (mut options, mut table) = (durable(), arguments.table());
     let mut all = Vec::new();
-    while all.len() < DIFFERENCES {
+    while all.len() < MAX_DIFFERENCES {
         let channel = answered(connection.create_channel()).await.map_err(failed)?;
         let error = match answered(channel.queue_declare(name.into(), options, table.clone())).await {
             Ok(_) => {

@@ -115,9 +115,9 @@ fn digest(key: &Hmac<Sha256>, purpose: Purpose, body: &[u8], headers: &FieldTabl
     };
     match purpose {
         Purpose::Wake => put(b"trawl wake 1"),
-        Purpose::Probe(line) => {
+        Purpose::Probe(source) => {
             put(b"trawl probe 1");
-            put(line.as_str().as_bytes());
+            put(source.as_str().as_bytes());
         }
         Purpose::Control => put(b"trawl control 1"),
         Purpose::Journal => put(b"trawl journal 1"),
@@ -185,17 +185,17 @@ mod tests {
         let stranger = |purpose, body: &[u8]| seal.author(purpose, body, &headers) == Author::Stranger;
         assert!(stranger(Purpose::Wake, b"bodY"));
         assert!(stranger(Purpose::Control, b"body"));
-        let lines = SourceQueue::ALL.map(|line| {
+        let sources = SourceQueue::ALL.map(|source| {
             let mut headers = FieldTable::default();
-            seal.sign(Purpose::Probe(line), b"probe", &mut headers);
+            seal.sign(Purpose::Probe(source), b"probe", &mut headers);
             SourceQueue::ALL
                 .map(|other| seal.author(Purpose::Probe(other), b"probe", &headers) == Author::Fleet)
         });
         assert!(
-            lines
+            sources
                 .iter()
                 .enumerate()
-                .all(|(at, line)| line.iter().enumerate().all(|(other, ok)| *ok == (at == other)))
+                .all(|(at, source)| source.iter().enumerate().all(|(other, ok)| *ok == (at == other)))
         );
         for wrong in ["", "00", &"0".repeat(32), "no hex"] {
             let mut forged = headers.clone();

@@ -26,9 +26,9 @@ const JOURNAL_SEGMENT: u64 = 32 << 20;
 
 /// The largest segment of the stream `items` in bytes, if it has limits. The broker applies limits only when a segment
 /// is full, and its default segment has 500 MB.
-const ITEMS_SEGMENT: u64 = 64 << 20;
+const MAX_ITEMS_SEGMENT: u64 = 64 << 20;
 /// The smallest segment of the stream `items`, in bytes.
-const ITEMS_SEGMENT_LEAST: u64 = 1_000_000;
+const MIN_ITEMS_SEGMENT: u64 = 1_000_000;
 
 /// Size limit of the stream `control.counts` in bytes. Its last entry includes all earlier ones, so one entry would be
 /// enough.
@@ -58,9 +58,9 @@ async fn declare(layout: &Layout, connection: &Connection) -> Result<()> {
     for (name, arguments) in layout.all() {
         declaring.queue(&name, arguments).await?;
     }
-    for (line, inlet, arguments) in layout.inlets() {
+    for (source, inlet, arguments) in layout.inlets() {
         declaring.queue(inlet, arguments).await?;
-        declaring.bind(inlet, names::URLS, names::line(line)).await?;
+        declaring.bind(inlet, names::URLS, names::source(source)).await?;
     }
     declaring.bind(names::FAILED, names::FAILED_EXCHANGE, names::FAILED_KEY).await?;
     declaring.bind(names::EXPIRED, names::EXPIRED_EXCHANGE, names::EXPIRED_KEY).await?;
@@ -72,7 +72,7 @@ async fn complete(layout: &Layout, connection: &Connection, needed: impl Fn(&str
     passive::complete(connection, layout, layout.all(), needed).await?;
     let inlets = layout.inlets().map(|(_, inlet, arguments)| (inlet.to_owned(), arguments)).collect();
     passive::complete(connection, layout, inlets, |_| false).await?;
-    let inlets: Vec<_> = layout.inlets().map(|(line, inlet, _)| (inlet, names::line(line))).collect();
+    let inlets: Vec<_> = layout.inlets().map(|(source, inlet, _)| (inlet, names::source(source))).collect();
     passive::feed(connection, names::URLS, ExchangeKind::Direct, &inlets).await?;
     passive::feed(connection, names::EVENTS, ExchangeKind::Topic, &[]).await?;
     let expired = [(names::EXPIRED, names::EXPIRED_KEY)];
@@ -91,7 +91,7 @@ impl Topology {
             }
             Self::Publishing(layout) => {
                 let is_lane =
-                    |queue: &str| Lane::OF_URLS.iter().any(|lane| names::line((*lane).into()) == queue);
+                    |queue: &str| Lane::OF_URLS.iter().any(|lane| names::source((*lane).into()) == queue);
                 complete(layout, connection, is_lane).await
             }
             Self::Consuming(layout, tasks) => {
@@ -131,14 +131,14 @@ impl Stream {
     /// The items of all crawls.
     pub(super) fn items(items: &Items, topology: settings::Topology) -> Self {
         let segment =
-            items.max_size.map(|size| (size.as_u64() / 8).clamp(ITEMS_SEGMENT_LEAST, ITEMS_SEGMENT));
+            items.max_size.map(|size| (size.as_u64() / 8).clamp(MIN_ITEMS_SEGMENT, MAX_ITEMS_SEGMENT));
         Self {
             name: names::ITEMS,
             exchange: Some(names::ITEMS),
             settings: Some("[items]"),
             max_age: items.retention,
             max_bytes: items.max_size.map(|size| size.as_u64()),
-            segment_bytes: segment.or(items.retention.map(|_| ITEMS_SEGMENT)),
+            segment_bytes: segment.or(items.retention.map(|_| MAX_ITEMS_SEGMENT)),
             topology,
         }
     }

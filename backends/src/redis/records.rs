@@ -11,7 +11,7 @@ use trawl_common::ports::Result;
 use trawl_common::settings::{Adhoc, Dedup, Events, Keep};
 
 use crate::rabbitmq::{ControlLog, QueueDepths};
-use crate::redis::crawls::standings::{OVER, OVER_FOR, Standing};
+use crate::redis::crawls::standings::{ENDED_TTL, MAX_ENDED, Standing};
 use crate::redis::recovery::broker_backup::BrokerBackup;
 use crate::redis::recovery::named::{Named, none_named};
 use crate::redis::recovery::sweep_position::SweepPosition;
@@ -21,7 +21,7 @@ use crate::redis::server::full;
 use crate::redis::{Link, RedisHosts, RedisJournal, failed};
 
 /// Number of crawls that a process remembers as indexed.
-const INDEXED: u64 = 10_000;
+const MAX_INDEXED: u64 = 10_000;
 /// A frontier on Redis.
 pub struct RedisRecords {
     pub(crate) redis: Link,
@@ -69,8 +69,8 @@ impl RedisRecords {
             backup: None,
             journal: None,
             queues: None,
-            indexed: Memory::builder().max_capacity(INDEXED).time_to_live(lost_after / 4).build(),
-            over: Memory::builder().max_capacity(OVER).time_to_live(OVER_FOR).build(),
+            indexed: Memory::builder().max_capacity(MAX_INDEXED).time_to_live(lost_after / 4).build(),
+            over: Memory::builder().max_capacity(MAX_ENDED).time_to_live(ENDED_TTL).build(),
             eviction: Eviction::default(),
             named: none_named(),
         }

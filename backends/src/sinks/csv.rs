@@ -11,7 +11,7 @@ use super::columns::Columns;
 use super::whole::MARK;
 
 /// Maximum length in bytes of the first line of an existing file.
-const LONGEST_HEAD: u64 = 1 << 20;
+const MAX_HEAD_BYTES: u64 = 1 << 20;
 
 /// Returns the first line with the names of the columns. A field may have any name from a spider's file.
 pub(super) fn head(columns: &Columns, has_mark: bool) -> io::Result<Vec<u8>> {
@@ -40,7 +40,7 @@ pub(super) fn check(input: impl Read, columns: &Columns) -> io::Result<()> {
     let mut found = ByteRecord::new();
     ReaderBuilder::new()
         .has_headers(false)
-        .from_reader(input.take(LONGEST_HEAD))
+        .from_reader(input.take(MAX_HEAD_BYTES))
         .read_byte_record(&mut found)?;
     let is_of = |(found, name): (&[u8], &str)| found == text_cell(name).as_bytes();
     if found.len() == columns.names().count() && found.iter().zip(columns.names()).all(is_of) {

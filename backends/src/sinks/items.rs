@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use trawl_common::ports::{Page, Result, Sink};
 use trawl_common::settings::{Compress, Lines};
 use trawl_common::spider::item::Item;
@@ -89,7 +90,7 @@ impl Sink for ItemFile {
             return Ok(());
         }
         let file = Arc::clone(&self.file);
-        let append = move || file.lock().unwrap_or_else(PoisonError::into_inner).append(&lines);
+        let append = move || file.lock().append(&lines);
         in_background(&self.path, append).await
     }
 }

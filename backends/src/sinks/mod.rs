@@ -18,7 +18,9 @@ mod warc;
 mod whole;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
 
 pub use postgres::Postgres;
 pub use stream::Stream;
@@ -124,7 +126,7 @@ impl Sinks {
         open: impl FnOnce() -> Result<ItemFile>,
     ) -> Result<Arc<dyn Sink>> {
         let settings = anywhere(settings);
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.lock();
         files.retain(|file| file.sink.strong_count() > 0);
         let same = files.iter().find(|file| file.settings == settings && file.columns == columns);
         if let Some(sink) = same.and_then(|file| file.sink.upgrade()) {

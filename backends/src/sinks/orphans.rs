@@ -2,8 +2,8 @@
 //!
 //! On one machine a lock shows that. If several machines share a folder, their file system may not support locks,
 //! or each machine may see only its own. So the name of a growing file includes its machine,
-//! `_<name>~<machine><random>.<ending>`, and its process updates its modification time every [`BEAT`]. A file of
-//! another machine counts as orphaned if its time has not changed for [`SILENCE`] on the observer's clock, so
+//! `_<name>~<machine><random>.<ending>`, and its process updates its modification time every [`TOUCH_INTERVAL`]. A file of
+//! another machine counts as orphaned if its time has not changed for [`ORPHAN_AGE`] on the observer's clock, so
 //! clocks need not agree. The process that takes it over renames it first, so that the owner, if it is alive after
 //! all, notices that the file is no longer its own, and writes its last data again, elsewhere.
 
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant, SystemTime};
 use super::lock::{self, Lock};
 
 /// The interval at which a process touches the files that it writes.
-pub(super) const BEAT: Duration = Duration::from_secs(30);
+pub(super) const TOUCH_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Time without a change after which a file of another machine counts as orphaned.
-pub(super) const SILENCE: Duration = Duration::from_secs(180);
+pub(super) const ORPHAN_AGE: Duration = Duration::from_secs(180);
 
 /// The id of this machine until its next boot.
 static MACHINE: LazyLock<String> = LazyLock::new(|| {
@@ -112,7 +112,7 @@ impl Orphans {
         if seen.0 != changed {
             *seen = (changed, now);
         }
-        now.duration_since(seen.1) >= SILENCE
+        now.duration_since(seen.1) >= ORPHAN_AGE
     }
 }
 
@@ -147,11 +147,11 @@ mod tests {
         assert_eq!(kind(Duration::ZERO), Some(ErrorKind::ResourceBusy));
         let writer = File::options().append(true).open(&other.path).unwrap();
         writer.set_modified(SystemTime::UNIX_EPOCH).unwrap();
-        assert_eq!(kind(SILENCE), Some(ErrorKind::ResourceBusy), "it was changed since");
-        assert_eq!(kind(SILENCE + BEAT), Some(ErrorKind::ResourceBusy));
+        assert_eq!(kind(ORPHAN_AGE), Some(ErrorKind::ResourceBusy), "it was changed since");
+        assert_eq!(kind(ORPHAN_AGE + TOUCH_INTERVAL), Some(ErrorKind::ResourceBusy));
         assert!(check_own(&other.path, &writer).is_ok());
 
-        let (own, file) = orphans.take_at(start + 2 * SILENCE, &other, SPOOL).unwrap();
+        let (own, file) = orphans.take_at(start + 2 * ORPHAN_AGE, &other, SPOOL).unwrap();
         assert!(check_own(&own, &file).is_ok() && !other.path.exists());
         assert!(check_own(&other.path, &writer).is_err(), "who wrote to it sees that it is gone");
         let taken = Begun::all(folder.path(), SPOOL).unwrap().remove(0);

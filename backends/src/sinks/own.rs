@@ -15,10 +15,10 @@ use super::whole::{MARK, Records, magic, unpack, whole};
 const BEGINNING: u64 = 1 << 16;
 
 /// The longest half record at the end of a file that is not compressed. Items have at most 8 MB.
-const LONGEST_TAIL: u64 = 32 << 20;
+const MAX_TAIL_BYTES: u64 = 32 << 20;
 
 /// Number of removed bytes that the log shows.
-const SHOWN: usize = 1000;
+const MAX_SHOWN_BYTES: usize = 1000;
 
 /// The keys that an item of JSON Lines begins with, in this order.
 const ITEM: [&str; 4] = [r#"{"id":""#, r#","url":""#, r#","crawl":""#, r#","spider":""#];
@@ -49,7 +49,7 @@ pub(super) fn mend(path: &Path, file: &mut File, form: &Form) -> io::Result<u64>
     let looked_at = match magic(form.compress) {
         // One write of many pages is one member, of any size.
         Some(magic) => written.min(magic.len() as u64),
-        None if written > LONGEST_TAIL => return Err(foreign_end()),
+        None if written > MAX_TAIL_BYTES => return Err(foreign_end()),
         None => written,
     };
     let mut tail = Vec::new();
@@ -72,7 +72,7 @@ pub(super) fn mend(path: &Path, file: &mut File, form: &Form) -> io::Result<u64>
     if !is_half {
         return Err(foreign_end());
     }
-    let text = printable(&String::from_utf8_lossy(&tail), SHOWN);
+    let text = printable(&String::from_utf8_lossy(&tail), MAX_SHOWN_BYTES);
     warn!(file = %path.display(), bytes = len - whole, text, "cutting off what was not written to its end");
     file.set_len(whole)?;
     Ok(whole)

@@ -35,14 +35,14 @@ use trawl_common::time::UnixMs;
 use crate::rabbitmq::{Delivery, WebhookQueue};
 
 /// Number of events that one worker posts to one address at a time.
-const AT_ONCE: u16 = 4;
+const CONCURRENCY: u16 = 4;
 
 /// The wait after the first try; it doubles with each.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
+const MIN_WAIT: Duration = Duration::from_secs(1);
 /// Maximum wait between two tries.
-const LONGEST_WAIT: Duration = Duration::from_secs(600);
+const MAX_WAIT: Duration = Duration::from_secs(600);
 /// Maximum number of tries to post an event: they take more than eight hours.
-const TRIES: u32 = 60;
+const MAX_TRIES: u32 = 60;
 
 /// Posts events to the addresses in settings.
 pub struct Webhooks {
@@ -76,7 +76,7 @@ impl Webhooks {
         info!(%url, id = hook.id, "delivering events to a webhook");
         let what = format!("delivering to the webhook {url}");
         let taking =
-            Taking { queue: &self.queue, id: &hook.id, at_once: AT_ONCE, health: &self.health, what };
+            Taking { queue: &self.queue, id: &hook.id, at_once: CONCURRENCY, health: &self.health, what };
         taking.run(stop, |delivery| self.handle(hook, delivery)).await;
     }
 
@@ -107,7 +107,9 @@ impl Webhooks {
                 }
                 self.queue.put_off(&hook.id, &delivery, wait).await?;
             }
-            None => warn!(%url, event = id, why, "a webhook did not take an event {TRIES} times; given up"),
+            None => {
+                warn!(%url, event = id, why, "a webhook did not take an event {MAX_TRIES} times; given up")
+            }
         }
         delivery.done().await
     }
@@ -115,8 +117,8 @@ impl Webhooks {
 
 /// Returns the wait of an event after `tries` failed posts; `None` if it is to be given up.
 fn wait_after(tries: u32) -> Option<Duration> {
-    let doubled = FIRST_WAIT.saturating_mul(1 << tries.saturating_sub(1).min(16));
-    (tries < TRIES).then(|| doubled.min(LONGEST_WAIT))
+    let doubled = MIN_WAIT.saturating_mul(1 << tries.saturating_sub(1).min(16));
+    (tries < MAX_TRIES).then(|| doubled.min(MAX_WAIT))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //!
 //! 1. an event of a crawl becomes one delivery for each webhook of the crawl's spider that wants it, in the same queue;
 //! 2. a delivery is posted, and acknowledged if the address takes it (2xx);
-//! 3. a delivery that was not taken waits in a second queue for a minute, and is posted again, up to [`TRIES`]
+//! 3. a delivery that was not taken waits in a second queue for a minute, and is posted again, up to [`MAX_TRIES`]
 //!    times.
 //!
 //! All wait for the same time, so that none waits for another one. An address that has just failed is not tried
@@ -35,19 +35,19 @@ use crate::rabbitmq::{Delivery, WebhookQueue};
 const ID: &str = "spiders";
 
 /// Number of deliveries that one worker handles at a time.
-const AT_ONCE: u16 = 64;
+const CONCURRENCY: u16 = 64;
 
 /// The wait before each further try.
-const WAIT: Duration = Duration::from_secs(60);
+const RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// Maximum number of tries to post an event: they take some eight hours.
-const TRIES: u32 = 480;
+const MAX_TRIES: u32 = 480;
 
 /// Time that the webhooks of a crawl are remembered.
-const KNOWN_FOR: Duration = Duration::from_secs(60);
+const REMEMBERED_TTL: Duration = Duration::from_secs(60);
 
 /// Maximum number of remembered crawls, and of remembered failing addresses.
-const KNOWN: u64 = 1_000;
+const MAX_REMEMBERED: u64 = 1_000;
 
 /// Posts events to the addresses in spiders' files.
 pub struct SpiderWebhooks {
@@ -72,14 +72,14 @@ enum Subscribers {
 impl SpiderWebhooks {
     /// Creates the webhooks; connects to nothing yet. The files of spiders that were not deployed are in `folder`.
     pub fn new(settings: &Settings, stats: Arc<dyn Stats>, folder: Folder) -> Result<Self> {
-        let memory = |ttl| Cache::builder().max_capacity(KNOWN).time_to_live(ttl).build();
+        let memory = |ttl| Cache::builder().max_capacity(MAX_REMEMBERED).time_to_live(ttl).build();
         Ok(Self {
             stats,
             folder,
             queue: WebhookQueue::new(&settings.rabbitmq, &settings.queues, [ID.to_owned()].into())?,
             client: Client::guarded(&settings.fetch)?,
-            known: memory(KNOWN_FOR),
-            failing: Cache::builder().max_capacity(KNOWN).time_to_live(WAIT).build(),
+            known: memory(REMEMBERED_TTL),
+            failing: Cache::builder().max_capacity(MAX_REMEMBERED).time_to_live(RETRY_DELAY).build(),
             health: Health::default(),
         })
     }
@@ -87,7 +87,7 @@ impl SpiderWebhooks {
     /// Delivers until `stop`; then finishes what has begun. Waits if servers are unavailable.
     pub async fn run(self, stop: CancellationToken) {
         let what = "delivering to the webhooks of spiders".to_owned();
-        let taking = Taking { queue: &self.queue, id: ID, at_once: AT_ONCE, health: &self.health, what };
+        let taking = Taking { queue: &self.queue, id: ID, at_once: CONCURRENCY, health: &self.health, what };
         taking.run(&stop, |delivery| self.handle(delivery)).await;
     }
 
@@ -145,15 +145,15 @@ impl SpiderWebhooks {
     async fn put_off(&self, delivery: Delivery, event: &Event, why: &str) -> Result<()> {
         let (event, spider) = (&event.id, &event.spider);
         match delivery.tries.saturating_add(1) {
-            TRIES.. => {
-                warn!(spider, event, why, "a webhook of a spider failed {TRIES} times; given up")
+            MAX_TRIES.. => {
+                warn!(spider, event, why, "a webhook of a spider failed {MAX_TRIES} times; given up")
             }
             tries => {
                 match tries {
                     1 => info!(spider, event, why, "a webhook of a spider failed; trying again"),
                     tries => debug!(spider, event, why, tries, "a webhook of a spider failed again"),
                 }
-                self.queue.put_off(ID, &delivery, WAIT).await?;
+                self.queue.put_off(ID, &delivery, RETRY_DELAY).await?;
             }
         }
         delivery.done().await

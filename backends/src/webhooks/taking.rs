@@ -14,7 +14,7 @@ use crate::rabbitmq::{Delivery, WebhookQueue};
 
 /// The interval at which the queues are declared again. The broker deletes queues that seem unused, such as one in
 /// which deliveries only wait.
-const DECLARED_EVERY: Duration = Duration::from_secs(24 * 3600);
+const DECLARE_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 
 /// The consumer of a queue.
 pub(super) struct Taking<'a> {
@@ -54,7 +54,7 @@ impl Taking<'_> {
         self.health.works(&self.what);
         let mut under_way = FuturesUnordered::new();
         let mut is_broken = Ok(());
-        let mut declared_anew = std::pin::pin!(sleep(DECLARED_EVERY));
+        let mut declared_anew = std::pin::pin!(sleep(DECLARE_INTERVAL));
         while is_broken.is_ok() {
             tokio::select! {
                 biased;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use tempfile::TempDir;
 use trawl_backends::embedded::Embedded;
-use trawl_common::ports::{Cache, Pages, Sessions};
+use trawl_common::ports::{Cache, PageHistories, Sessions};
 use trawl_testkit::conformance::carrying::Carrier;
 use trawl_testkit::conformance::carrying::random::{obeys_the_model, steps};
 use trawl_testkit::conformance::hosts::{Frugal, HostPorts};
@@ -37,7 +37,7 @@ async fn cache() -> ((), Arc<dyn Cache>) {
     ((), Embedded::in_memory().unwrap().cache())
 }
 
-async fn pages() -> (TempDir, Arc<dyn Pages>) {
+async fn pages() -> (TempDir, Arc<dyn PageHistories>) {
     let (directory, engine) = state_file();
     (directory, engine.pages())
 }

@@ -231,7 +231,7 @@ async fn no_probe_waits_in_the_queue_of_tasks_for_workers_that_there_are_not() {
     let queue = connect(&vhost, &Queues::default()).await.unwrap();
     assert_eq!(vhost.queue("task_queue").await["arguments"]["x-message-ttl"], json!(null));
     let times = ProbeTimes { sent: UnixMs(2_000), previous: UnixMs(1_000) };
-    assert_eq!(queue.probe(times).await.unwrap(), [Probe { line: SourceQueue::Task, times }]);
+    assert_eq!(queue.probe(times).await.unwrap(), [Probe { source: SourceQueue::Task, times }]);
     let _consumer = queue.consume(8, 8).await.unwrap();
     assert_eq!(queue.probe(times).await.unwrap(), [], "it comes back to who takes tasks");
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-const FIRST: Duration = Duration::from_millis(200);
-const LONGEST: Duration = Duration::from_secs(10);
+const MIN_DELAY: Duration = Duration::from_millis(200);
+const MAX_DELAY: Duration = Duration::from_secs(10);
 
 /// A growing pause with jitter, so that a fleet does not retry in step.
 pub struct Backoff {
@@ -12,7 +12,7 @@ pub struct Backoff {
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self { next: FIRST }
+        Self { next: MIN_DELAY }
     }
 }
 
@@ -21,6 +21,6 @@ impl Backoff {
     pub async fn pause(&mut self) {
         let jitter = 0.5 + rand::random::<f64>() / 2.0;
         tokio::time::sleep(self.next.mul_f64(jitter)).await;
-        self.next = (self.next * 2).min(LONGEST);
+        self.next = (self.next * 2).min(MAX_DELAY);
     }
 }

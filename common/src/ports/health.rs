@@ -5,9 +5,10 @@
 //! process.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::SetOnce;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -82,7 +83,7 @@ const SPIDERS: usize = 100;
 const TROUBLE: usize = 500;
 
 /// Minimum interval between two messages about an intermittent problem.
-const QUIET: Duration = Duration::from_secs(30);
+const LOG_INTERVAL: Duration = Duration::from_secs(30);
 
 impl Health {
     /// Creates the health of a process whose calls give up as soon as `stop` is cancelled.
@@ -171,7 +172,7 @@ impl Health {
 
     fn note(&self, what: &str, error: &Error, lapses: Option<Instant>) {
         let now = Instant::now();
-        let mut troubles = self.troubles();
+        let mut troubles = self.troubles.lock();
         let trouble = troubles.entry(what.to_owned()).or_insert_with(|| Trouble::over(now));
         trouble.error = error.to_string();
         trouble.lapses = lapses;
@@ -180,7 +181,7 @@ impl Health {
         }
         trouble.is_over = false;
         trouble.since = now;
-        trouble.is_logged = trouble.logged_at.is_none_or(|logged_at| now - logged_at >= QUIET);
+        trouble.is_logged = trouble.logged_at.is_none_or(|logged_at| now - logged_at >= LOG_INTERVAL);
         if trouble.is_logged {
             trouble.logged_at = Some(now);
             warn!(what, %error, "failing; trying until it works");
@@ -203,7 +204,7 @@ impl Health {
 
     /// Records that `what` succeeded.
     pub fn works(&self, what: &str) {
-        let mut troubles = self.troubles();
+        let mut troubles = self.troubles.lock();
         if let Some(trouble) = troubles.get_mut(what) {
             self.report_end(what, trouble);
         }
@@ -227,7 +228,7 @@ impl Health {
 
     /// Returns the current problems and their errors, the oldest first.
     fn current(&self) -> Vec<String> {
-        let mut troubles = self.troubles();
+        let mut troubles = self.troubles.lock();
         for (what, trouble) in &mut *troubles {
             if trouble.lapses.is_some_and(|lapses| lapses <= Instant::now()) {
                 self.report_end(what, trouble);
@@ -236,10 +237,6 @@ impl Health {
         let mut now: Vec<_> = troubles.iter().filter(|(_, trouble)| !trouble.is_over).collect();
         now.sort_by_key(|(_, trouble)| trouble.since);
         now.into_iter().map(|(what, trouble)| format!("{what}: {}", trouble.error)).collect()
-    }
-
-    fn troubles(&self) -> MutexGuard<'_, BTreeMap<String, Trouble>> {
-        self.troubles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -346,7 +343,7 @@ mod tests {
         let mut logged = 0;
         for _ in 0..120 {
             health.fails("finishing", &full);
-            logged += u32::from(health.troubles()["finishing"].is_logged);
+            logged += u32::from(health.troubles.lock()["finishing"].is_logged);
             assert!(health.trouble().is_some());
             health.works("finishing");
             assert_eq!(health.trouble(), None);

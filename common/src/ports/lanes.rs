@@ -39,7 +39,7 @@ impl LaneName {
     }
 
     /// Returns the queue of workers that is served from it, if any.
-    pub fn line(self) -> Option<SourceQueue> {
+    pub fn source_queue(self) -> Option<SourceQueue> {
         match self {
             Self::Due => Some(SourceQueue::Due),
             Self::Priority => Some(SourceQueue::Priority),

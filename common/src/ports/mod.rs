@@ -14,7 +14,7 @@
 //! | [`Schedules`] | submitting crawls by cron schedule |
 //! | [`Stats`] | the stats that people see |
 //! | [`Hosts`] | politeness: each host's schedule, its back-off, its robots.txt |
-//! | [`Cache`], [`Pages`], [`Sink`] | responses, the page history, items |
+//! | [`Cache`], [`PageHistories`], [`Sink`] | responses, the page history, items |
 //! | [`Sessions`] | cookies and log-ins of spiders |
 //! | [`Logs`] | the problems of a fleet, for people |
 //! | [`History`] | the permanent history of crawls, jobs and pages; on PostgreSQL alone |
@@ -60,7 +60,7 @@ pub use items::{ItemReader, Items, ItemsFrom, StoredItem};
 pub use jobs::{JobCounts, JobFilter, JobPage, Jobs, Submitted};
 pub use lanes::{LaneName, LaneState};
 pub use logs::{LogLine, LogPart, LogPlace, Logs, NoLogPlace};
-pub use pages::{Pages, Walk};
+pub use pages::{PageHistories, Walk};
 pub use schedules::{ScheduleState, Schedules};
 pub use sessions::{Revision, Sessions, StoredSession};
 pub use sink::{Page, Sink, SinkFactory};
@@ -82,7 +82,7 @@ pub struct Ports {
     /// Responses.
     pub cache: Arc<dyn Cache>,
     /// The page history.
-    pub pages: Arc<dyn Pages>,
+    pub pages: Arc<dyn PageHistories>,
     /// Cookies and log-ins of spiders.
     pub sessions: Arc<dyn Sessions>,
     /// Submitted crawls.

@@ -10,7 +10,7 @@ use crate::web::url::CanonicalUrl;
 /// Remembers each spider's pages, beyond the end of every crawl. Each call is idempotent, and durable when it
 /// returns.
 #[async_trait]
-pub trait Pages: Send + Sync {
+pub trait PageHistories: Send + Sync {
     /// Returns what is remembered of the visits to each of these URLs, in order.
     async fn look(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Option<Visited>>>;
 

@@ -6,17 +6,17 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
 /// The wait for more after the first of a batch. A page takes far longer.
-pub const MOMENT: Duration = Duration::from_millis(5);
+pub const LINGER: Duration = Duration::from_millis(5);
 
 /// Number that is enough for one call, which costs little more than they do one by one.
-const ENOUGH: usize = 16;
+const MIN_BATCH: usize = 16;
 
 /// Waits for one element, and if others came with it does not complete the batch, a moment for more; takes at most
 /// `most`. Returns the number received: 0 if the channel is closed and empty.
 pub async fn gather<T>(from: &mut mpsc::Receiver<T>, into: &mut Vec<T>, most: usize) -> usize {
     let mut count = from.recv_many(into, most).await;
-    let until = Instant::now() + MOMENT;
-    while count > 0 && count < most.min(ENOUGH) {
+    let until = Instant::now() + LINGER;
+    while count > 0 && count < most.min(MIN_BATCH) {
         match timeout_at(until, from.recv_many(into, most - count)).await {
             Ok(more) if more > 0 => count += more,
             Ok(_) | Err(_) => break,
@@ -36,7 +36,7 @@ mod tests {
         tokio::spawn(async move {
             for number in 0..6 {
                 sender.send(number).await.unwrap();
-                tokio::time::sleep(MOMENT / 2).await;
+                tokio::time::sleep(LINGER / 2).await;
             }
         });
         let mut batch = Vec::new();
@@ -45,6 +45,6 @@ mod tests {
         assert_eq!(gather(&mut receiver, &mut batch, 8).await, 2);
         assert_eq!(gather(&mut receiver, &mut batch, 8).await, 0, "the sender has gone");
         assert_eq!(batch, [0, 1, 2, 3, 4, 5]);
-        assert!(begun.elapsed() < MOMENT * 5);
+        assert!(begun.elapsed() < LINGER * 5);
     }
 }

@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The maximum for a process on most systems without a hard limit (macOS: `OPEN_MAX`).
-const MOST_UNLIMITED: u64 = 10_240;
+const MAX_UNLIMITED: u64 = 10_240;
 
 /// Maximum number of files that connections to hosts leave for everything else; it is a quarter of the limit, if
 /// that is less.
-const MOST_RESERVED: u64 = 512;
+const MAX_RESERVED: u64 = 512;
 
 /// Any file, used to find the lowest free number.
 static ANY: OnceLock<Option<OwnedFd>> = OnceLock::new();
@@ -27,8 +27,7 @@ static OPENING: AtomicU64 = AtomicU64::new(0);
 /// Raises the limit of this process to the highest possible. Call it before anything is opened.
 pub fn raise_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    for current in [maximum, Some(maximum.unwrap_or(u64::MAX).min(MOST_UNLIMITED).max(current.unwrap_or(0)))]
-    {
+    for current in [maximum, Some(maximum.unwrap_or(u64::MAX).min(MAX_UNLIMITED).max(current.unwrap_or(0)))] {
         if setrlimit(Resource::Nofile, Rlimit { current, maximum }).is_ok() {
             break;
         }
@@ -93,7 +92,7 @@ impl TooFewFiles {
 /// Returns the number below which connections to hosts may be opened.
 fn bound() -> u64 {
     let limit = limit();
-    limit - (limit / 4).min(MOST_RESERVED)
+    limit - (limit / 4).min(MAX_RESERVED)
 }
 
 /// Returns the lowest free number, plus the numbers that are about to be taken.
@@ -115,10 +114,7 @@ mod tests {
     fn the_limit_is_raised_and_files_that_are_open_leave_less_room() {
         raise_limit();
         let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-        assert!(
-            current == maximum || current.is_some_and(|current| current >= MOST_UNLIMITED),
-            "{current:?}"
-        );
+        assert!(current == maximum || current.is_some_and(|current| current >= MAX_UNLIMITED), "{current:?}");
         assert!(has_room());
         // As after `ulimit -S -n`, when many files are open.
         let files: Vec<File> = (0..200).map(|_| File::open("/").unwrap()).collect();

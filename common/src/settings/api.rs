@@ -12,7 +12,7 @@ use super::secret_hash::{NoHash, SecretHash};
 use crate::names::CallerName;
 
 /// Minimum length of a token; shorter ones could be guessed.
-const LEAST: usize = 32;
+const MIN_TOKEN: usize = 32;
 
 /// `[api]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +76,7 @@ pub enum Proof<'a> {
 pub enum NoToken {
     /// It is too short, or does not fit a header.
     #[error(
-        "a token has at least {LEAST} characters, none of them a space: `openssl rand -hex 32` prints one"
+        "a token has at least {MIN_TOKEN} characters, none of them a space: `openssl rand -hex 32` prints one"
     )]
     Unfit,
     /// It begins like a hash, but is none.
@@ -109,7 +109,7 @@ impl TryFrom<String> for ApiToken {
         if SecretHash::is_meant(token) {
             return Ok(Self(Kept::Hash(SecretHash::read(token)?)));
         }
-        let is_token = token.len() >= LEAST && token.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_token = token.len() >= MIN_TOKEN && token.bytes().all(|byte| byte.is_ascii_graphic());
         if is_token { Ok(Self(Kept::Token(token.into()))) } else { Err(NoToken::Unfit) }
     }
 }

@@ -10,7 +10,7 @@ use url::Url;
 use super::{RabbitMq, ServerUrl};
 
 /// Maximum heartbeat in seconds if the URL names none.
-const LONGEST: u64 = 10;
+const MAX_SECONDS: u64 = 10;
 
 /// Number of heartbeats after which the broker closes a connection at the latest: it waits for two without a sign,
 /// and checks once in each.
@@ -51,7 +51,7 @@ impl RabbitMq {
             Some(0) => return Err(Unnoticed::Never),
             Some(named) => named,
             None => {
-                let fitting = (lost_after.as_secs() / u64::from(2 * NOTICED_AFTER)).clamp(1, LONGEST);
+                let fitting = (lost_after.as_secs() / u64::from(2 * NOTICED_AFTER)).clamp(1, MAX_SECONDS);
                 url.query_pairs_mut().append_pair("heartbeat", &fitting.to_string());
                 fitting
             }

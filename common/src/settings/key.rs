@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::masked::masked;
 
 /// Minimum length of a key; shorter ones could be guessed.
-const LEAST: usize = 32;
+const MIN_LENGTH: usize = 32;
 
 /// The secret shared by the processes of one fleet. They sign their messages with it, and so recognise a
 /// stranger's. Shown, logged and serialised as `***`.
@@ -17,7 +17,7 @@ pub struct FleetKey(Arc<str>);
 
 /// The error for a text that is no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a key has at least {LEAST} characters: `openssl rand -hex 32` prints one")]
+#[error("a key has at least {MIN_LENGTH} characters: `openssl rand -hex 32` prints one")]
 pub struct NoKey;
 
 impl FleetKey {
@@ -32,7 +32,7 @@ impl TryFrom<String> for FleetKey {
 
     fn try_from(text: String) -> Result<Self, NoKey> {
         let key = text.trim();
-        if key.len() < LEAST { Err(NoKey) } else { Ok(Self(key.into())) }
+        if key.len() < MIN_LENGTH { Err(NoKey) } else { Ok(Self(key.into())) }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::mistake::{Mistake, Places};
 const DEFAULT_FILE: &str = "trawl.toml";
 
 /// Maximum number of mistakes of a file that are listed.
-const MOST: usize = 100;
+const MAX_MISTAKES: usize = 100;
 
 /// The sources of settings.
 #[derive(Clone, Debug, Default)]
@@ -162,7 +162,7 @@ impl<'a> Layers<'a> {
         };
         while let Err(fault) = self.lay(&layer) {
             self.mistakes.push(Mistake { place: Some(places.place(&fault.span)), what: fault.to_string() });
-            if self.mistakes.len() >= MOST || !tree::remove(&mut layer, &fault.path) {
+            if self.mistakes.len() >= MAX_MISTAKES || !tree::remove(&mut layer, &fault.path) {
                 return;
             }
         }

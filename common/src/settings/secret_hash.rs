@@ -6,9 +6,9 @@ use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, Params, PasswordHasher, PasswordVerifier};
 
 /// Minimum length of a secret; shorter ones could be guessed (NIST SP 800-63B-4, 3.1.1.2).
-const LEAST: usize = 15;
+const MIN_LENGTH: usize = 15;
 /// Maximum length; nobody types or sends a longer secret.
-const MOST: usize = 1024;
+const MAX_LENGTH: usize = 1024;
 /// The start of every hash.
 const BEGINNING: &str = "$argon2id$";
 /// The memory needed to compute a hash, in KiB: at least OWASP's minimum, and at most what a small machine can
@@ -28,14 +28,14 @@ pub struct NoHash;
 
 /// The error for a text that is not fit to be a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a secret has {LEAST} to {MOST} characters: `openssl rand -hex 32` prints one")]
+#[error("a secret has {MIN_LENGTH} to {MAX_LENGTH} characters: `openssl rand -hex 32` prints one")]
 pub struct WeakSecret;
 
 impl SecretHash {
     /// Hashes a secret, without the white space around it. It takes some 20 ms and 19 MiB.
     pub fn from_secret(secret: &str) -> Result<Self, WeakSecret> {
         let secret = secret.trim();
-        if !(LEAST..=MOST).contains(&secret.chars().count()) {
+        if !(MIN_LENGTH..=MAX_LENGTH).contains(&secret.chars().count()) {
             return Err(WeakSecret);
         }
         let hash = Argon2::default().hash_password_with_salt(secret.as_bytes(), &rand::random::<[u8; 16]>());
@@ -45,7 +45,8 @@ impl SecretHash {
     /// Returns whether it is the hash of this secret. It takes as long as computing one.
     pub fn is_of(&self, secret: &str) -> bool {
         let secret = secret.trim();
-        secret.len() <= 4 * MOST && Argon2::default().verify_password(secret.as_bytes(), &*self.0).is_ok()
+        secret.len() <= 4 * MAX_LENGTH
+            && Argon2::default().verify_password(secret.as_bytes(), &*self.0).is_ok()
     }
 
     /// Returns whether a text is meant to be a hash.
@@ -91,7 +92,7 @@ mod tests {
 
     #[test]
     fn what_could_be_guessed_is_not_hashed() {
-        for weak in ["", "   ", "hunter2", "fourteen chars", &"x".repeat(MOST + 1)] {
+        for weak in ["", "   ", "hunter2", "fourteen chars", &"x".repeat(MAX_LENGTH + 1)] {
             assert!(SecretHash::from_secret(weak) == Err(WeakSecret), "{weak}");
         }
     }

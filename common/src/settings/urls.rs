@@ -37,7 +37,7 @@ const TRACKING: &[&str] = &[
 ];
 
 /// The maximum length that browsers accepted for a long time, and that sites therefore keep to.
-const LONGEST: u16 = 2083;
+const DEFAULT_MAX_LENGTH: u16 = 2083;
 
 /// Rules by which two URLs count as one. Every URL that a source names or a page links to passes through
 /// [`Urls::canonical`] before it is looked up among the seen ones.
@@ -57,7 +57,12 @@ pub struct Urls {
 
 impl Default for Urls {
     fn default() -> Self {
-        Self { strip_tracking: true, strip_params: Vec::new(), sort_query: false, max_length: LONGEST }
+        Self {
+            strip_tracking: true,
+            strip_params: Vec::new(),
+            sort_query: false,
+            max_length: DEFAULT_MAX_LENGTH,
+        }
     }
 }
 

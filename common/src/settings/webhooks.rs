@@ -12,7 +12,7 @@ use crate::events::Pattern;
 use crate::names::SpiderName;
 
 /// Minimum length of a secret; shorter ones could be guessed.
-const LEAST: usize = 32;
+const MIN_SECRET: usize = 32;
 
 /// One `[[webhooks]]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +53,9 @@ pub enum WebhookSecret {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSecret {
     /// It is so short that it could be guessed.
-    #[error("the secret of a webhook has at least {LEAST} characters: `openssl rand -hex 32` prints one")]
+    #[error(
+        "the secret of a webhook has at least {MIN_SECRET} characters: `openssl rand -hex 32` prints one"
+    )]
     Short,
     /// There is no such variable.
     #[error("there is no environment variable {0}")]
@@ -72,7 +74,7 @@ impl WebhookSecret {
 }
 
 fn long_enough(text: &str) -> Result<&str, NoSecret> {
-    Some(text.trim()).filter(|text| text.len() >= LEAST).ok_or(NoSecret::Short)
+    Some(text.trim()).filter(|text| text.len() >= MIN_SECRET).ok_or(NoSecret::Short)
 }
 
 masked!(WebhookSecret);

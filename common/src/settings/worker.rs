@@ -27,6 +27,13 @@ pub struct Worker {
     pub shutdown_timeout: Duration,
 }
 
+impl Worker {
+    /// Returns the memory for all bodies, which is also that for all trees, in bytes.
+    pub fn half_page_memory(&self) -> u64 {
+        self.page_memory.as_u64() / 2
+    }
+}
+
 impl Default for Worker {
     fn default() -> Self {
         Self {

@@ -18,7 +18,7 @@ const MAX_NAME: usize = 64;
 const MAX_VALUE: usize = 2048;
 
 /// Maximum length of a text that is repeated in an error.
-const SHOWN: usize = 64;
+const MAX_SHOWN: usize = 64;
 
 /// The name of an argument.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ impl FromStr for ArgumentName {
         let is_plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
         match is_plain && (1..=MAX_NAME).contains(&text.len()) {
             true => Ok(Self(text.to_owned())),
-            false => Err(InvalidArgument::Name(printable(text, SHOWN))),
+            false => Err(InvalidArgument::Name(printable(text, MAX_SHOWN))),
         }
     }
 }
@@ -114,7 +114,7 @@ impl ArgumentValue {
 impl FromStr for Argument {
     type Err = InvalidArgument;
     fn from_str(text: &str) -> Result<Self, InvalidArgument> {
-        let no_value = || InvalidArgument::NoValue(printable(text, SHOWN));
+        let no_value = || InvalidArgument::NoValue(printable(text, MAX_SHOWN));
         let (name, value) = text.split_once('=').ok_or_else(no_value)?;
         Ok(Self { name: name.parse()?, value: value.parse()? })
     }

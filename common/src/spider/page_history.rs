@@ -163,13 +163,14 @@ pub struct Validators {
 
 impl Validators {
     /// Maximum length of a validator that is kept, in bytes.
-    const MAX: usize = 1024;
+    const MAX_VALIDATOR: usize = 1024;
 
     /// Creates validators. Values that are empty, too long, or have control characters are dropped, because they
     /// cannot be sent back.
     pub fn new(etag: Option<&str>, last_modified: Option<&str>) -> Self {
         let usable = |text: &&str| {
-            (1..=Self::MAX).contains(&text.len()) && !text.chars().any(|character| character.is_control())
+            (1..=Self::MAX_VALIDATOR).contains(&text.len())
+                && !text.chars().any(|character| character.is_control())
         };
         let kept = |text: Option<&str>| text.filter(usable).map(Box::from);
         Self { etag: kept(etag), last_modified: kept(last_modified) }

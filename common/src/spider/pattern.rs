@@ -7,12 +7,12 @@ use regex_automata::nfa::thompson::{NFA, WhichCaptures};
 use crate::mistake::{Mistake, Sited};
 
 /// Maximum memory of the compiled patterns of one list, in bytes.
-const MAX: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// Maximum number of patterns of a file.
-const PATTERNS: usize = 1_000;
+const MAX_PATTERNS: usize = 1_000;
 /// Maximum memory of all patterns of a file, in bytes. `\d+` takes 2 KiB, `\w+` 18, and `\w{100}` 1,700.
-const BYTES: usize = 4 << 20;
+const MAX_FILE_BYTES: usize = 4 << 20;
 
 /// The remaining allowance for patterns of a file. Its text may be a stranger's, who could keep a core busy with
 /// compiling patterns.
@@ -34,20 +34,20 @@ pub(super) enum Untaken {
 
 impl Default for Allowance {
     fn default() -> Self {
-        Self { patterns: PATTERNS, bytes: BYTES, is_exceeded: false }
+        Self { patterns: MAX_PATTERNS, bytes: MAX_FILE_BYTES, is_exceeded: false }
     }
 }
 
 impl Allowance {
     /// Returns the memory of the accepted patterns, in bytes.
     pub(super) fn taken(&self) -> usize {
-        BYTES - self.bytes
+        MAX_FILE_BYTES - self.bytes
     }
 
     /// Takes the share of this pattern.
     pub(super) fn take(&mut self, pattern: &str) -> Result<(), Untaken> {
         let Some(patterns) = self.patterns.checked_sub(1) else {
-            return Err(self.exceeded(format!("the patterns of a file are {PATTERNS} at most")));
+            return Err(self.exceeded(format!("the patterns of a file are {MAX_PATTERNS} at most")));
         };
         self.patterns = patterns;
         let config = NFA::config().which_captures(WhichCaptures::None).nfa_size_limit(Some(self.bytes));
@@ -55,7 +55,7 @@ impl Allowance {
             Ok(compiled) => self.bytes = self.bytes.saturating_sub(compiled.memory_usage()),
             Err(error) if error.size_limit().is_some() => {
                 self.bytes = 0;
-                let most = BYTES >> 20;
+                let most = MAX_FILE_BYTES >> 20;
                 let what = format!(
                     "with it, the patterns of the file take more than {most} MiB: repeat less in them, or write fewer"
                 );
@@ -90,7 +90,7 @@ pub fn reason(error: &regex::Error) -> String {
 /// Compiles the patterns under `key` as one set, which takes as long to match as the longest of them. Fails with the
 /// invalid patterns.
 pub fn all(key: &str, list: &[Sited<String>]) -> Result<RegexSet, Vec<Mistake>> {
-    let compile = |patterns: &[&str]| RegexSetBuilder::new(patterns).size_limit(MAX).build();
+    let compile = |patterns: &[&str]| RegexSetBuilder::new(patterns).size_limit(MAX_BYTES).build();
     let all: Vec<&str> = list.iter().map(|pattern| pattern.value.as_str()).collect();
     compile(&all).map_err(|error| {
         let mistaken = list.iter().filter_map(|pattern| {
@@ -128,10 +128,13 @@ mod tests {
     fn a_file_may_have_a_thousand_patterns_as_people_write_them() {
         let usual =
             [r"/product/\d+", r"(?i)captcha|denied", r"^https?://(www\.)?example\.com/[^?#]*$", "[^/]+/p/"];
-        let (number, said) = taken(usual.into_iter().cycle().take(PATTERNS));
-        assert_eq!((number, said), (PATTERNS, Vec::new()));
-        let (number, said) = taken(["a"].into_iter().cycle().take(PATTERNS + 100));
-        assert_eq!((number, said), (PATTERNS, vec!["the patterns of a file are 1000 at most".to_owned()]));
+        let (number, said) = taken(usual.into_iter().cycle().take(MAX_PATTERNS));
+        assert_eq!((number, said), (MAX_PATTERNS, Vec::new()));
+        let (number, said) = taken(["a"].into_iter().cycle().take(MAX_PATTERNS + 100));
+        assert_eq!(
+            (number, said),
+            (MAX_PATTERNS, vec!["the patterns of a file are 1000 at most".to_owned()])
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::address;
 use crate::shown::{Text, Time};
 
 /// Maximum length of the first line, in characters; a longer one is folded with the rest.
-const LINE: usize = 300;
+const MAX_FIRST_LINE: usize = 300;
 
 /// A page of the log.
 #[derive(Deserialize)]
@@ -44,7 +44,7 @@ impl Entry {
     /// The part that is shown at once.
     pub(crate) fn line(&self) -> String {
         let line = self.message.first_line().0;
-        match line.char_indices().nth(LINE) {
+        match line.char_indices().nth(MAX_FIRST_LINE) {
             Some((end, _)) => format!("{}…", &line[..end]),
             None => line.to_owned(),
         }
@@ -62,7 +62,7 @@ impl Entry {
     /// The whole message, if it is longer than the part shown at once.
     pub(crate) fn whole(&self) -> Option<&str> {
         let (line, rest) = self.message.first_line();
-        (rest.is_some() || line.chars().nth(LINE).is_some()).then_some(self.message.as_str())
+        (rest.is_some() || line.chars().nth(MAX_FIRST_LINE).is_some()).then_some(self.message.as_str())
     }
 }
 
@@ -83,8 +83,8 @@ mod tests {
         assert_eq!((short.line(), short.whole()), ("not found".to_owned(), None));
         let trace = entry("it broke\n  at main");
         assert_eq!((trace.line(), trace.whole()), ("it broke".to_owned(), Some("it broke\n  at main")));
-        let long = "ä".repeat(LINE + 1);
-        assert_eq!(entry(&long).line(), format!("{}…", "ä".repeat(LINE)));
+        let long = "ä".repeat(MAX_FIRST_LINE + 1);
+        assert_eq!(entry(&long).line(), format!("{}…", "ä".repeat(MAX_FIRST_LINE)));
         assert_eq!(entry(&long).whole(), Some(&*long));
     }
 }

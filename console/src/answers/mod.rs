@@ -19,7 +19,9 @@ pub(crate) use self::schedules::{Scheduled, Schedules};
 pub(crate) use self::spiders::{
     Added, Argument, Checked, Mistake, Removed, Spider, SpiderText, Spiders, Trial, Version, Versions,
 };
-pub(crate) use self::tasks::{CancelledTasks, EndedTask, EndedTasks, IN_LIST, SubmittedTasks, Task, Tasks};
+pub(crate) use self::tasks::{
+    CancelledTasks, EndedTask, EndedTasks, MAX_LISTED_RECIPE, SubmittedTasks, Task, Tasks,
+};
 use crate::shown::{Bytes, Number, Rate, Seconds, Text, Time};
 
 /// A page of crawls.

@@ -8,7 +8,7 @@ use crate::address::{self, address};
 use crate::shown::{Bytes, Number, Seconds, Text, Time};
 
 /// Maximum length of a recipe in a list, in bytes; the API is asked for slightly more.
-pub(crate) const IN_LIST: usize = 200;
+pub(crate) const MAX_LISTED_RECIPE: usize = 200;
 
 /// A page of tasks.
 #[derive(Deserialize)]
@@ -90,9 +90,9 @@ impl EndedTask {
 
 /// Returns the start of a recipe of this length on one line.
 fn line(recipe: &str, bytes: Bytes) -> String {
-    let line = printable(recipe, IN_LIST);
+    let line = printable(recipe, MAX_LISTED_RECIPE);
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let is_cut = bytes.0 > recipe.len() as u64 || recipe.len() > IN_LIST;
+    let is_cut = bytes.0 > recipe.len() as u64 || recipe.len() > MAX_LISTED_RECIPE;
     match (line.as_str(), is_cut) {
         ("", false) => "nothing that is seen".to_owned(),
         (line, true) => format!("{line}…"),

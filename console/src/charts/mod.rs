@@ -3,9 +3,10 @@
 mod chart;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
@@ -17,13 +18,13 @@ pub(crate) use self::chart::Chart;
 use crate::shown::{Number, Rate};
 
 /// Interval between two samples.
-const EVERY: Duration = Duration::from_secs(5);
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
 /// Number of samples that are kept: ten minutes.
-const KEPT: usize = 120;
+const MAX_SAMPLES: usize = 120;
 /// Number of samples in each mean of the longer span: five minutes.
-const IN_MEAN: usize = 60;
+const SAMPLES_PER_MEAN: usize = 60;
 /// Number of means that are kept: a day.
-const MEANS: usize = 288;
+const MAX_MEANS: usize = 288;
 /// A crawl moves if a URL of it has ended since then.
 const LATELY: Duration = Duration::from_secs(60);
 /// The samples.
@@ -69,7 +70,7 @@ impl Span {
 
     /// The number of points that fit.
     fn points(self) -> usize {
-        if self.is_day() { MEANS } else { KEPT }
+        if self.is_day() { MAX_MEANS } else { MAX_SAMPLES }
     }
 }
 
@@ -119,7 +120,7 @@ impl Samples {
     }
 
     async fn keep_looking(&self, stats: &dyn Stats) {
-        let (mut ticks, mut before) = (tokio::time::interval(EVERY), None);
+        let (mut ticks, mut before) = (tokio::time::interval(SAMPLE_INTERVAL), None);
         loop {
             ticks.tick().await;
             if let Err(error) = self.look(stats, &mut before).await {
@@ -143,16 +144,12 @@ impl Samples {
         Ok(())
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn keep(&self, sample: Sample) {
-        let kept = &mut *self.kept();
-        push(&mut kept.latest, sample, KEPT);
+        let kept = &mut *self.0.lock();
+        push(&mut kept.latest, sample, MAX_SAMPLES);
         kept.partial.push(sample);
-        if kept.partial.len() == IN_MEAN {
-            push(&mut kept.means, Sample::mean(&kept.partial), MEANS);
+        if kept.partial.len() == SAMPLES_PER_MEAN {
+            push(&mut kept.means, Sample::mean(&kept.partial), MAX_MEANS);
             kept.partial.clear();
         }
     }
@@ -161,25 +158,25 @@ impl Samples {
     fn note_moves(&self, before: &Look, crawls: &[CrawlStats], now: Instant) {
         let has_moved =
             |stats: &&CrawlStats| before.progress.get(&stats.crawl) != Some(&Progress::new(stats));
-        let moved = &mut self.kept().moved;
+        let moved = &mut self.0.lock().moved;
         moved.retain(|_, at| now.duration_since(*at) < LATELY);
         moved.extend(crawls.iter().filter(has_moved).map(|stats| (stats.crawl.clone(), now)));
     }
 
     /// Returns whether a URL of the crawl was seen to end lately.
     pub(crate) fn is_moving(&self, crawl: &str) -> bool {
-        let moved = &self.kept().moved;
+        let moved = &self.0.lock().moved;
         moved.iter().any(|(id, at)| id.as_str() == crawl && at.elapsed() < LATELY)
     }
 
     /// Returns the charts of the samples.
     pub(crate) fn charts(&self, span: Span) -> Vec<Chart> {
-        let kept = self.kept();
+        let kept = self.0.lock();
         let means = kept.means.iter().copied().chain(Some(Sample::mean(&kept.partial)));
         let samples: Vec<Sample> = match span {
             Span::Minutes => kept.latest.iter().copied().collect(),
             Span::Day if kept.partial.is_empty() => kept.means.iter().copied().collect(),
-            Span::Day => means.skip((kept.means.len() + 1).saturating_sub(MEANS)).collect(),
+            Span::Day => means.skip((kept.means.len() + 1).saturating_sub(MAX_MEANS)).collect(),
         };
         let rate = |value| Rate(value).to_string();
         let count = |value: f64| Number(value as u64).to_string();
@@ -329,13 +326,13 @@ mod tests {
         let samples = Samples::default();
         let is_empty = |series: &Series| series.now.is_none() && series.line.is_empty();
         assert!(samples.charts(Span::Minutes).iter().flat_map(|chart| &chart.series).all(is_empty));
-        for number in 0..2 * KEPT {
+        for number in 0..2 * MAX_SAMPLES {
             samples.keep(Sample { waiting: number as f64, ..Sample::default() });
         }
         let charts = samples.charts(Span::Minutes);
         let waiting = charts[3].only().unwrap();
         assert_eq!(waiting.now.as_deref(), Some("239"));
-        assert_eq!(waiting.line.split_whitespace().count(), KEPT);
+        assert_eq!(waiting.line.split_whitespace().count(), MAX_SAMPLES);
         assert!(waiting.line.starts_with("0.0,") && waiting.line.ends_with("240.0,2.0 "));
         assert!(
             charts[0].only().unwrap().line.ends_with("240.0,47.0 "),
@@ -347,18 +344,18 @@ mod tests {
     fn the_chart_of_a_day_has_means_of_five_minutes() {
         let samples = Samples::default();
         let waiting = |span| samples.charts(span)[3].only().map(|series| series.now.clone()).unwrap();
-        for number in 0..IN_MEAN {
+        for number in 0..SAMPLES_PER_MEAN {
             samples.keep(Sample { waiting: number as f64, ..Sample::default() });
         }
         assert_eq!(waiting(Span::Day).as_deref(), Some("29"), "the mean of 0 to 59");
         assert_eq!(waiting(Span::Minutes).as_deref(), Some("59"));
         samples.keep(Sample { waiting: 7.0, ..Sample::default() });
         assert_eq!(waiting(Span::Day).as_deref(), Some("7"), "of those since");
-        for _ in 0..(MEANS + 2) * IN_MEAN {
+        for _ in 0..(MAX_MEANS + 2) * SAMPLES_PER_MEAN {
             samples.keep(Sample::default());
         }
         let charts = samples.charts(Span::Day);
-        assert_eq!(charts[3].only().unwrap().line.split_whitespace().count(), MEANS);
+        assert_eq!(charts[3].only().unwrap().line.split_whitespace().count(), MAX_MEANS);
     }
 
     #[test]

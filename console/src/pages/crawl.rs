@@ -16,7 +16,7 @@ use crate::page::{Answer, Confirm, Here, Page, html, to};
 use crate::visitor::Visitor;
 
 /// The number of hosts shown.
-const SHOWN: usize = 25;
+const MAX_HOSTS: usize = 25;
 /// The number of hosts requested: if a crawl has fewer, the counts of its tasks are known.
 const HOSTS: &str = "200";
 
@@ -54,7 +54,7 @@ pub(crate) async fn show(
     let crawl: Crawl = console.ask(&visitor, Call::get(&["crawls", &id])).await?;
     let call = Call::get(&["crawls", &id, "hosts"]).with("limit", HOSTS);
     let CrawlHosts { mut hosts, tasks } = console.ask(&visitor, call).await?;
-    hosts.truncate(SHOWN);
+    hosts.truncate(MAX_HOSTS);
     let title = format!("Crawl {}", crawl.crawl);
     let page = Page::new(title, Here::Crawls, &visitor).live(!crawl.over);
     let tasks = tasks.filter(|tasks| tasks.admitted.0 > 0);

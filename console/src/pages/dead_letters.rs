@@ -21,10 +21,10 @@ use crate::page::{Answer, Confirm, Here, Page, html};
 use crate::visitor::Visitor;
 
 /// The number of dead letters on one page. The API's pages are larger, and as the store has them.
-const SHOWN: usize = 500;
+const PAGE_SIZE: usize = 500;
 
 /// Maximum number of API pages requested to fill one page.
-const ASKED: usize = 16;
+const MAX_REQUESTS: usize = 16;
 
 /// The fields of a page or a form.
 #[derive(Deserialize)]
@@ -106,18 +106,18 @@ pub(crate) async fn list(
     let skip: usize = written(&said.skip).and_then(|skip| skip.parse().ok()).unwrap_or_default();
     let is_first = said.cursor.is_none() && skip == 0;
     let (mut letters, mut at) = (Vec::new(), Some((said.cursor, skip)));
-    for _ in 0..ASKED {
+    for _ in 0..MAX_REQUESTS {
         let Some((cursor, skip)) = at.take() else { break };
         let call = selection.call().with_any("cursor", cursor.as_deref());
         let DeadLetters { dead_letters, next } = console.ask(&visitor, call).await?;
-        let (count, left) = (dead_letters.len(), SHOWN - letters.len());
+        let (count, left) = (dead_letters.len(), PAGE_SIZE - letters.len());
         letters.extend(dead_letters.into_iter().skip(skip).take(left));
         at = match count > skip.saturating_add(left) {
             true => Some((cursor, skip + left)),
             false => next.map(|next| (Some(next), 0)),
         };
         // If a page of the API is empty, the search has taken long already.
-        if letters.len() == SHOWN || count == 0 {
+        if letters.len() == PAGE_SIZE || count == 0 {
             break;
         }
     }

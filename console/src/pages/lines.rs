@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::shown::{Number, Text};
 
 /// Maximum number of wrong lines to name.
-const NAMED: usize = 50;
+const MAX_NAMED: usize = 50;
 
 /// The lines that cannot be read.
 #[derive(Default)]
@@ -69,7 +69,7 @@ impl WrongLines {
 
     fn add(&mut self, number: u64, reason: impl Display) {
         self.count += 1;
-        if self.named.len() < NAMED {
+        if self.named.len() < MAX_NAMED {
             self.named.push(WrongLine { number, reason: reason.to_string().into() });
         }
     }

@@ -23,7 +23,7 @@ use crate::visitor::Visitor;
 /// The number of crawls requested: those that run are among the latest.
 const LATEST: &str = "1000";
 /// The number of crawls shown.
-const SHOWN: usize = 10;
+const MAX_CRAWLS: usize = 10;
 
 /// The choice of charts.
 #[derive(Deserialize)]
@@ -99,7 +99,7 @@ pub(crate) async fn show(
     let (troubles, more) = trouble::find(&console, &visitor, &recent, &workers).await?;
     let span = Span::named(listing.charts.as_deref());
     let is_any_unwell = workers.iter().any(|worker: &Worker| !worker.is_well());
-    crawls.truncate(SHOWN);
+    crawls.truncate(MAX_CRAWLS);
     html(&Overview {
         page: Page::new("Overview", Here::Overview, &visitor).live(true),
         troubles,

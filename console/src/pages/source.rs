@@ -6,9 +6,9 @@ use crate::answers::Mistake;
 use crate::shown::Number;
 
 /// Maximum number of lines shown.
-const MOST: usize = 5_000;
+const MAX_LINES: usize = 5_000;
 /// Maximum length of a line shown, in bytes.
-const LONGEST: usize = 2048;
+const MAX_LINE_BYTES: usize = 2048;
 
 /// The lines of a text.
 pub(crate) struct Source {
@@ -28,11 +28,11 @@ impl Source {
     pub(crate) fn new(text: &str, mistakes: &[Mistake]) -> Self {
         let line = |(index, text): (usize, &str)| Line {
             // Invisible characters could make a text look like another.
-            text: printable(text, LONGEST),
+            text: printable(text, MAX_LINE_BYTES),
             is_wrong: mistakes.iter().any(|mistake| mistake.line == Some(index + 1)),
         };
-        let left_out = text.lines().count().saturating_sub(MOST) as u64;
-        let lines = text.lines().enumerate().take(MOST).map(line).collect();
+        let left_out = text.lines().count().saturating_sub(MAX_LINES) as u64;
+        let lines = text.lines().enumerate().take(MAX_LINES).map(line).collect();
         Self { lines, left_out: Number(left_out) }
     }
 }

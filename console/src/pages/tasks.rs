@@ -9,7 +9,7 @@ use trawl_common::task_report::TaskPlace;
 
 use crate::Console;
 use crate::address::address;
-use crate::answers::{IN_LIST, Task, Tasks};
+use crate::answers::{MAX_LISTED_RECIPE, Task, Tasks};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, all_written, text_of, written};
@@ -18,13 +18,13 @@ use crate::shown::Text;
 use crate::visitor::Visitor;
 
 /// The number of tasks on one page. The API's pages are larger, and as the store has them.
-const SHOWN: usize = 100;
+const PAGE_SIZE: usize = 100;
 
 /// Maximum number of API pages requested to fill one page.
-const ASKED: usize = 4;
+const MAX_REQUESTS: usize = 4;
 
 /// A page whose recipes have more bytes than this in total does not update itself.
-const READ: u64 = 1024 * 1024;
+const MAX_LIVE_BYTES: u64 = 1024 * 1024;
 
 /// The filter of the list. An empty field matches everything.
 #[derive(Deserialize)]
@@ -105,7 +105,7 @@ impl Listing {
     }
 
     fn call(&self) -> Call {
-        let call = Call::get(&["tasks"]).with("recipe_bytes", &(IN_LIST + 1).to_string());
+        let call = Call::get(&["tasks"]).with("recipe_bytes", &(MAX_LISTED_RECIPE + 1).to_string());
         self.of_crawls().into_iter().fold(call, |call, (name, value)| call.with(name, value))
     }
 
@@ -115,7 +115,7 @@ impl Listing {
     fn is_cheap(&self, tasks: &[Task]) -> bool {
         let is_found_at_once = self.place().is_none_or(|place| place == "running" || place == "failed");
         let bytes: u64 = tasks.iter().map(|task| task.recipe_bytes.0).sum();
-        is_found_at_once && bytes <= READ
+        is_found_at_once && bytes <= MAX_LIVE_BYTES
     }
 }
 
@@ -171,18 +171,18 @@ async fn part(
     from: Spot,
 ) -> Result<(Vec<Task>, Option<Spot>), Failure> {
     let (mut shown, mut at) = (Vec::new(), Some(from));
-    for _ in 0..ASKED {
+    for _ in 0..MAX_REQUESTS {
         let Some(Spot { cursor, skip }) = at.take() else { break };
         let call = listing.call().with_any("place", listing.place()).with_any("cursor", cursor.as_deref());
         let Tasks { tasks, next } = console.ask(visitor, call).await?;
-        let (count, left) = (tasks.len(), SHOWN - shown.len());
+        let (count, left) = (tasks.len(), PAGE_SIZE - shown.len());
         shown.extend(tasks.into_iter().skip(skip).take(left));
         at = match count > skip.saturating_add(left) {
             true => Some(Spot { cursor, skip: skip + left }),
             false => next.map(|next| Spot { cursor: Some(next), skip: 0 }),
         };
         // If a page of the API is empty, the search has taken long already.
-        if shown.len() == SHOWN || count == 0 {
+        if shown.len() == PAGE_SIZE || count == 0 {
             break;
         }
     }

@@ -13,9 +13,9 @@ use crate::shown::{Text, Time};
 use crate::visitor::Visitor;
 
 /// Maximum number of open crawls that are asked what they wait for.
-const ASKED: usize = 10;
+const MAX_CRAWLS: usize = 10;
 /// Maximum number of troubles shown.
-const SHOWN: usize = 8;
+const MAX_TROUBLES: usize = 8;
 
 /// A crawl or a worker with a problem.
 pub(crate) struct Trouble {
@@ -97,7 +97,7 @@ pub(crate) async fn find(
         let is_open = !crawl.over && crawl.pending.0 > 0;
         is_open && (crawl.stalled || !crawl.notes.is_empty() || !console.samples.is_moving(&crawl.crawl))
     };
-    for crawl in crawls.iter().filter(is_still).take(ASKED) {
+    for crawl in crawls.iter().filter(is_still).take(MAX_CRAWLS) {
         troubles.extend(asked(console, visitor, &crawl.crawl).await?.and_then(Trouble::new));
     }
     let mut told = HashSet::new();
@@ -106,7 +106,7 @@ pub(crate) async fn find(
         if is_latest && (!crawl.notes.is_empty() || has_failed(crawl)) {
             troubles.extend(asked(console, visitor, &crawl.crawl).await?.and_then(Trouble::new));
         }
-        if troubles.len() > 2 * SHOWN {
+        if troubles.len() > 2 * MAX_TROUBLES {
             break;
         }
     }
@@ -118,8 +118,8 @@ pub(crate) async fn find(
     let mut all: Vec<Trouble> = unwell.map(Trouble::of_worker).collect();
     all.extend(troubles);
     all.sort_by_key(|trouble| trouble.style != "bad");
-    let more = all.len().saturating_sub(SHOWN) as u64;
-    all.truncate(SHOWN);
+    let more = all.len().saturating_sub(MAX_TROUBLES) as u64;
+    all.truncate(MAX_TROUBLES);
     Ok((all, more))
 }
 

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use reqwest::header::{COOKIE, HeaderMap, LOCATION, SET_COOKIE};
 use reqwest::redirect::Policy;
@@ -12,33 +11,20 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use trawl_api::{Access, Backend, TryPage};
-use trawl_backends::embedded::Embedded;
-use trawl_backends::rabbitmq::{ItemStream, RabbitMq};
-use trawl_backends::redis::{
-    self, RedisHosts, RedisJobs, RedisLogs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
-};
 use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
-use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Claim, Claimed, Completion, Disposition, Fatal, Finish, Frontier, Heartbeat, Joined, Joining, NewWork,
-    Opening, Settlement, Terms,
+    Claim, Claimed, Completion, Disposition, Fatal, Finish, Frontier, Heartbeat, Joined, Settlement, Terms,
 };
-use trawl_common::settings::{self, Dedup, Settings};
+use trawl_common::settings;
 use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
-use trawl_common::web::url::CanonicalUrl;
-use trawl_engine::Coordinator;
 use trawl_extract::{Attempt, RobotsOutcome, Tried};
-use trawl_testkit::servers::{self, VirtualHost};
-use trawl_testkit::stand_ins::AllRequests;
+use trawl_testkit::servers::VirtualHost;
 
-pub(crate) const OPERATOR: &str = "operator-0123456789abcdef0123456789abcdef";
-pub(crate) const VIEWER: &str = "viewer-0123456789abcdef0123456789abcdef";
-
-/// The time after which a call that hangs fails.
-pub(crate) const LIMIT: Duration = Duration::from_secs(20);
+use crate::support;
+pub(crate) use crate::support::{LIMIT, OPERATOR, VIEWER, page};
 
 /// A console, and what it is about.
 pub(crate) struct Fixture {
@@ -68,69 +54,27 @@ pub(crate) struct Person<'a> {
 impl Fixture {
     /// Returns the console of a fleet, for holders of a token.
     pub(crate) async fn fleet() -> Self {
-        let vhost = VirtualHost::new().await;
-        let server = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
-        let broker = RabbitMq::connect(&server, &Default::default(), &Default::default()).await.unwrap();
-        let items = ItemStream::new(&server, &Default::default(), settings::Topology::Declare).unwrap();
-        let store = settings::Redis { url: servers::own_database().await, ..settings::Redis::default() };
-        let store = redis::connect(&store).await.unwrap();
-        let records = Arc::new(RedisRecords::new(store.clone(), Duration::from_secs(600), Dedup::Plain));
-        let pages = Arc::new(RedisPages::new(store.clone()));
-        let backend = Backend {
-            engine: Arc::new(Coordinator::new(records.clone(), Arc::new(broker), pages.clone())),
-            stats: records.clone(),
-            control: records,
-            spider_store: Arc::new(RedisSpiderStore::new(store.clone())),
-            schedules: Arc::new(RedisSchedules::new(store.clone())),
-            jobs: Arc::new(RedisJobs::new(store.clone(), settings::Jobs::default().per_spider)),
-            pages,
-            items: Some(Arc::new(items)),
-            logs: Arc::new(RedisLogs::new(store.clone(), &settings::Log::default())),
-            ended_tasks: Arc::new(RedisLogs::of_ended_tasks(store.clone(), &settings::Log::default())),
-            hosts: Arc::new(RedisHosts::new(store, 1_000_000)),
-            try_page: one_page(),
-            settings: Arc::default(),
-        };
-        Self::over(backend, Some(vhost), guarded()).await
+        let (backend, _, _, vhost) = support::fleet(|_| one_page()).await;
+        Self::over(backend, Some(vhost), support::guarded("anna")).await
     }
 
     /// Returns the console of a state file, for holders of a token.
     pub(crate) async fn embedded() -> Self {
-        Self::over(Self::state_file(), None, guarded()).await
-    }
-
-    /// Returns the console of a state file, for the tokens in these settings.
-    pub(crate) async fn guarded_by(settings: settings::Api) -> Self {
-        Self::over(Self::state_file(), None, settings).await
+        Self::guarded_by(support::guarded("anna")).await
     }
 
     /// Returns the console of a state file, for anyone on this machine.
     pub(crate) async fn open() -> Self {
-        Self::over(Self::state_file(), None, settings::Api::default()).await
+        Self::guarded_by(settings::Api::default()).await
     }
 
-    fn state_file() -> Backend {
-        let store = Embedded::in_memory().unwrap();
-        Backend {
-            stats: store.stats(),
-            control: store.control(),
-            jobs: store.jobs(),
-            spider_store: store.spider_store(),
-            schedules: store.schedules(),
-            pages: store.pages(),
-            items: None,
-            logs: store.logs(),
-            ended_tasks: store.ended_tasks(),
-            hosts: store.host_control(),
-            engine: store.engine(),
-            try_page: one_page(),
-            settings: Arc::default(),
-        }
+    /// Returns the console of a state file, for the tokens in these settings.
+    pub(crate) async fn guarded_by(settings: settings::Api) -> Self {
+        let (backend, _) = support::state_file(|_| one_page());
+        Self::over(backend, None, settings).await
     }
 
     async fn over(backend: Backend, vhost: Option<VirtualHost>, settings: settings::Api) -> Self {
-        // Every test of the process installs it; the first succeeds.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let access = Access::new(&settings, address).unwrap();
@@ -162,22 +106,7 @@ impl Fixture {
 
     /// Begins a crawl of so many pages of one host, and ends its discovery.
     pub(crate) async fn crawl(&self, id: &str, pages: usize) -> CrawlRef {
-        let crawl = CrawlRef { id: id.parse().unwrap(), spider: "shop".parse().unwrap() };
-        let opening = Opening {
-            judging: None,
-            crawl: crawl.clone(),
-            terms: Terms::default(),
-            text: None,
-            is_new: true,
-            lease: Duration::from_secs(600),
-            reads: None,
-        };
-        let session = self.backend.engine.open(opening, Arc::default()).await.unwrap();
-        let new: Vec<NewWork> =
-            (0..pages).map(|number| NewWork::seed(page(id, number), Lane::Bulk)).collect();
-        session.admit(&new).await.unwrap();
-        session.close().await.unwrap();
-        crawl
+        support::crawl(&self.backend, id, "shop", pages, Terms::default()).await
     }
 
     /// Starts a crawl whose pages have all failed with this text of a server.
@@ -196,14 +125,7 @@ impl Fixture {
     /// Lets a worker join that does nothing by itself.
     pub(crate) fn worker(&self) -> Worker {
         let name = WorkerId::of_this_machine();
-        let Joined { frontier, maintenance } = self.backend.engine.join(Joining {
-            worker: name.clone(),
-            settings: Settings::default(),
-            health: Arc::default(),
-            requests: Arc::new(AllRequests),
-            tasks: 10,
-            stop: CancellationToken::new(),
-        });
+        let Joined { frontier, maintenance } = support::join(&self.backend, name.clone());
         Worker { name, frontier, _maintenance: JoinSet::from_iter([maintenance]) }
     }
 
@@ -351,22 +273,6 @@ impl Shown {
         });
         fields.collect()
     }
-}
-
-fn guarded() -> settings::Api {
-    let callers = |name: &str, token: &str| {
-        [(name.parse().unwrap(), token.to_owned().try_into().unwrap())].into_iter().collect()
-    };
-    settings::Api {
-        viewers: callers("looker", VIEWER),
-        operators: callers("anna", OPERATOR),
-        ..settings::Api::default()
-    }
-}
-
-/// A page of the site that a crawl is about.
-pub(crate) fn page(id: &str, number: usize) -> CanonicalUrl {
-    format!("http://{id}.example/{number}").parse().unwrap()
 }
 
 /// The body of every page that is tried.

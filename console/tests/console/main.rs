@@ -13,4 +13,6 @@ mod new_crawls;
 mod pages;
 mod schedules;
 mod spiders;
+#[path = "../../../api/tests/support/mod.rs"]
+mod support;
 mod tasks;

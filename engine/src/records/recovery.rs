@@ -69,7 +69,7 @@ pub struct Sweep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// The queue of the probe.
-    pub line: SourceQueue,
+    pub source: SourceQueue,
     /// The times of the probe.
     pub times: ProbeTimes,
 }

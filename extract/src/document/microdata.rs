@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 32;
 /// because nested elements contain the same text several times.
 const MAX_COST: usize = 256 << 20;
 /// Cost of visiting an element.
-const LOOK: usize = 16;
+const ELEMENT_COST: usize = 16;
 /// Cost of creating an object.
 const OBJECT: usize = 1024;
 
@@ -100,7 +100,7 @@ impl<'a> Reader<'_, 'a> {
             }
             let before = self.page.cost.get();
             let value = if is_item(property) { self.item(property)? } else { self.value(property)? };
-            let cost = self.page.cost.get() - before + LOOK;
+            let cost = self.page.cost.get() - before + ELEMENT_COST;
             let names: BTreeSet<_> =
                 property.attr("itemprop").unwrap_or_default().split_ascii_whitespace().collect();
             for name in names {
@@ -133,7 +133,7 @@ impl<'a> Reader<'_, 'a> {
         seen: &mut HashSet<NodeId>,
         found: &mut Vec<ElementRef<'a>>,
     ) -> Result<(), Failure> {
-        self.spend(LOOK)?;
+        self.spend(ELEMENT_COST)?;
         if !seen.insert(element.id()) {
             return Ok(());
         }

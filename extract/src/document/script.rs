@@ -11,7 +11,7 @@ const MAX_VALUES: usize = 1_000;
 /// Maximum number of places in a script at which a name is looked at.
 const MAX_PLACES: usize = 10_000;
 /// Number of times that a script may be read for a name.
-const READS: usize = 8;
+const MAX_READS: usize = 8;
 
 /// A script of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ fn of_name(scripts: &[Script], name: &str) -> Vec<Value> {
             continue;
         }
         let name = bare(name);
-        let steps_left = Cell::new(READS * script.text.len());
+        let steps_left = Cell::new(MAX_READS * script.text.len());
         for (at, _) in script.text.match_indices(name).take(MAX_PLACES) {
             if found.len() >= MAX_VALUES {
                 return found;

@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 
 use super::evaluate::{Evaluation, Unmet, is_equal, size};
 use super::expression::Expression;
-use crate::language::{MANY, check_number};
+use crate::language::{MAX_ARGUMENTS, check_number};
 
 /// A function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,10 +55,10 @@ impl Function {
         ("map", Self::Map, 2..=2),
         ("max", Self::Max, 1..=1),
         ("max_by", Self::MaxBy, 2..=2),
-        ("merge", Self::Merge, 1..=MANY),
+        ("merge", Self::Merge, 1..=MAX_ARGUMENTS),
         ("min", Self::Min, 1..=1),
         ("min_by", Self::MinBy, 2..=2),
-        ("not_null", Self::NotNull, 1..=MANY),
+        ("not_null", Self::NotNull, 1..=MAX_ARGUMENTS),
         ("reverse", Self::Reverse, 1..=1),
         ("sort", Self::Sort, 1..=1),
         ("sort_by", Self::SortBy, 2..=2),

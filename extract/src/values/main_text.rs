@@ -10,7 +10,7 @@ use crate::limits::MAX_TEXT;
 
 /// The fraction of an element's text that one child must hold to be the main part: navigation and notes around an
 /// article are less than the rest, and no single part of an article is that large.
-const MOST: f64 = 0.6;
+const MAIN_SHARE: f64 = 0.6;
 
 /// Returns the main text of a page, without navigation, headers, footers and notes beside it. Starting from the body,
 /// this descends into the child that holds most of the text outside links, as long as there is one.
@@ -20,7 +20,7 @@ pub(crate) fn text(root: ElementRef<'_>) -> String {
     let weight = |element: ElementRef<'_>| weights.get(&element.id()).copied().unwrap_or_default();
     let mut main = root;
     while let Some(heaviest) = containers(main).into_iter().max_by_key(|child| weight(*child)) {
-        if weight(heaviest) == 0 || (weight(heaviest) as f64) < MOST * weight(main) as f64 {
+        if weight(heaviest) == 0 || (weight(heaviest) as f64) < MAIN_SHARE * weight(main) as f64 {
             break;
         }
         main = heaviest;

@@ -11,7 +11,7 @@ pub(crate) const MAX_STEPS: u64 = 50_000_000;
 /// Number of bytes of text that count as a step.
 const TEXT: usize = 32;
 /// Number of steps between two questions whether to stop.
-const ASKS: u64 = 4096;
+const STEPS_PER_CHECK: u64 = 4096;
 /// Maximum length of a text, in bytes.
 const MAX_TEXT: usize = 32 << 20;
 
@@ -53,7 +53,11 @@ impl Evaluation<'_, '_> {
         if after > MAX_STEPS {
             return Err(Stopped::TooLong);
         }
-        if before / ASKS != after / ASKS && (self.is_given_up)() { Err(Stopped::GivenUp) } else { Ok(()) }
+        if before / STEPS_PER_CHECK != after / STEPS_PER_CHECK && (self.is_given_up)() {
+            Err(Stopped::GivenUp)
+        } else {
+            Ok(())
+        }
     }
 
     /// Counts a text.

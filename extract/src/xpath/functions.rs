@@ -9,7 +9,7 @@ use super::evaluate::{At, Evaluation, Stopped};
 use super::expression::Expression;
 use super::nodes::NodeId;
 use super::value::{Value, is_blank};
-use crate::language::{MANY, check_number};
+use crate::language::{MAX_ARGUMENTS, check_number};
 
 /// A function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,12 +49,12 @@ impl Function {
     pub(super) const ALL: [(&'static str, Self, RangeInclusive<usize>); 28] = [
         ("boolean", Self::Boolean, 1..=1),
         ("ceiling", Self::Ceiling, 1..=1),
-        ("concat", Self::Concat, 2..=MANY),
+        ("concat", Self::Concat, 2..=MAX_ARGUMENTS),
         ("contains", Self::Contains, 2..=2),
         ("count", Self::Count, 1..=1),
         ("false", Self::False, 0..=0),
         ("floor", Self::Floor, 1..=1),
-        ("has-class", Self::HasClass, 1..=MANY),
+        ("has-class", Self::HasClass, 1..=MAX_ARGUMENTS),
         ("id", Self::Id, 1..=1),
         ("lang", Self::Lang, 1..=1),
         ("last", Self::Last, 0..=0),

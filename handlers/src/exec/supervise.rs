@@ -21,26 +21,26 @@ use super::processes::{Reaped, of_machine, reap, signal_all, usage};
 use super::{GRACE, MAX_FILES, MAX_PROCESSES, NAME, Report, START};
 
 /// Time between checks of the worker, the processes and the memory.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Minimum time between checks of the program's folder. A check takes longer the more files there are, and checks take
 /// no more than a tenth of the time.
-const LOOK_AT_DISK: Duration = Duration::from_millis(250);
+const MIN_DISK_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Maximum time between two checks of a program's folder, however slow the disk is.
-const LONGEST_WAIT_FOR_DISK: Duration = Duration::from_secs(5);
+const MAX_DISK_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// An increase of the machine's processes between two checks that may be a fork bomb.
-const MANY: usize = MAX_PROCESSES / 4;
+const FORK_BOMB: usize = MAX_PROCESSES / 4;
 
 /// Priority of the supervisor, above the program's if the system allows it: the program may have hundreds of processes.
 const PRIORITY: i32 = -10;
 
 /// Number of processes that are reaped between checks: there may be no end of them.
-const REAPED_AT_ONCE: usize = 64;
+const REAP_BATCH: usize = 64;
 
 /// Time after which a killed process is taken to be stuck in the kernel, and left behind.
-const DEATH: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Supervises one run, and reports how it ended. Removes the program's folder at the end.
 pub(super) fn run(arguments: Vec<OsString>) -> u8 {
@@ -130,7 +130,7 @@ struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     fn begin(order: &'a Received) -> io::Result<Self> {
-        let mut look = interval(LOOK);
+        let mut look = interval(CHECK_INTERVAL);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (asked_to_end, something_ended) =
             (signal(SignalKind::terminate())?, signal(SignalKind::child())?);
@@ -152,7 +152,7 @@ impl<'a> Watch<'a> {
                     _ = self.look.tick() => {}
                 },
             }
-            if last_look.elapsed() >= LOOK {
+            if last_look.elapsed() >= CHECK_INTERVAL {
                 if let Some(report) = self.must_end(program) {
                     return report;
                 }
@@ -183,7 +183,7 @@ impl<'a> Watch<'a> {
             return Some(Report::Stopped);
         }
         let of_machine = of_machine();
-        let may_be_bomb = of_machine > self.of_machine + MANY;
+        let may_be_bomb = of_machine > self.of_machine + FORK_BOMB;
         self.of_machine = of_machine;
         if may_be_bomb {
             let _ = kill_process_group(program, Signal::STOP);
@@ -216,7 +216,8 @@ impl<'a> Watch<'a> {
             return false;
         }
         let has_more = disk::has_more(&self.order.folder, self.order.disk, MAX_FILES);
-        self.disk = Instant::now() + (10 * begun.elapsed()).clamp(LOOK_AT_DISK, LONGEST_WAIT_FOR_DISK);
+        self.disk =
+            Instant::now() + (10 * begun.elapsed()).clamp(MIN_DISK_CHECK_INTERVAL, MAX_DISK_CHECK_INTERVAL);
         has_more
     }
 
@@ -250,7 +251,7 @@ enum Progress {
 
 /// Reaps some of the processes that have ended, orphans included.
 fn reap_some(program: Pid) -> Progress {
-    for _ in 0..REAPED_AT_ONCE {
+    for _ in 0..REAP_BATCH {
         match reap() {
             Reaped::One(pid, status) if pid == program => return Progress::Ended(status),
             Reaped::One(..) => {}
@@ -268,12 +269,12 @@ fn report(status: WaitStatus) -> Report {
     }
 }
 
-/// Kills all processes left below this one until there are none, for at most [`DEATH`].
+/// Kills all processes left below this one until there are none, for at most [`KILL_TIMEOUT`].
 fn kill_all() {
-    let deadline = Instant::now() + DEATH;
+    let deadline = Instant::now() + KILL_TIMEOUT;
     while Instant::now() < deadline {
         signal_all(Signal::KILL);
-        for _ in 0..REAPED_AT_ONCE {
+        for _ in 0..REAP_BATCH {
             match reap() {
                 Reaped::One(..) => {}
                 Reaped::NoneLeft => return,

@@ -22,7 +22,7 @@ use crate::supervised::End;
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
 
 /// Maximum time that a program is watched before it is given anything.
-const WATCH: Duration = Duration::from_secs(10);
+const WATCH_TIME: Duration = Duration::from_secs(10);
 
 /// Keeps a program alive while there may be requests.
 pub(super) struct Driver {
@@ -141,7 +141,7 @@ impl Driver {
             false => self.note_death(),
         }
         let may_have_died_by_itself = matches!(broken, Broken::Died | Broken::Said(_)) && !has_answered;
-        self.watch = may_have_died_by_itself.then(|| (lived * 2 + BACKOFF.0).min(WATCH));
+        self.watch = may_have_died_by_itself.then(|| (lived * 2 + BACKOFF.0).min(WATCH_TIME));
         let how = if has_answered { end.how() } else { unanswered(&end) };
         if is_at_fault {
             let spider = &self.program.spider;

@@ -25,10 +25,10 @@ use crate::ended::Ended;
 use crate::program::Program;
 
 /// Maximum number of requests that wait for the driver; callers beyond that wait to send theirs.
-const WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 
 /// Number of requests given to a program at once if its settings don't say.
-const USUAL_CONCURRENCY: usize = 16;
+const DEFAULT_CONCURRENCY: usize = 16;
 
 /// A request for a program.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,7 +108,7 @@ impl Stream {
     }
 
     fn concurrency(&self) -> usize {
-        self.program.handler.concurrency.map_or(USUAL_CONCURRENCY, usize::from)
+        self.program.handler.concurrency.map_or(DEFAULT_CONCURRENCY, usize::from)
     }
 
     /// Returns the number of requests that have waited for the program all the time since the last call; `None` if they
@@ -125,7 +125,7 @@ impl Stream {
 
     fn requests(&self) -> &mpsc::Sender<Asked> {
         let (requests, _) = self.requests.get_or_init(|| {
-            let (requests, to_driver) = mpsc::channel(WAITING);
+            let (requests, to_driver) = mpsc::channel(MAX_WAITING);
             let program = Arc::clone(&self.program);
             let concurrency = self.concurrency();
             let trouble = Arc::clone(&self.trouble);

@@ -20,16 +20,16 @@ use super::pipes::{Pipes, Said};
 use super::{Asked, Came, Page, Response, Work};
 use crate::ended::Ended;
 use crate::program::Program;
-use crate::supervised::{End, LAST_WORDS, Supervised};
+use crate::supervised::{DRAIN_TIMEOUT, End, Supervised};
 
 /// Time a program that has closed its standard output or its input is given to end by itself.
-const OWN_END: Duration = Duration::from_secs(1);
+const EXIT_GRACE: Duration = Duration::from_secs(1);
 
 /// Time between checks of whether callers still await the requests in flight.
-const LOOK: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Maximum time that a request which is no longer awaited may delay others.
-const UNWANTED: Duration = Duration::from_secs(5);
+const MAX_UNWANTED_TIME: Duration = Duration::from_secs(5);
 
 /// A process, and its requests.
 pub(super) struct Session {
@@ -140,7 +140,7 @@ impl Session {
                 () = sleep_until(deadline), if first.is_some() => {
                     return Broken::Overdue(first.unwrap_or_default(), self.limit);
                 }
-                () = sleep(LOOK), if first.is_some() => {
+                () = sleep(CHECK_INTERVAL), if first.is_some() => {
                     if self.is_unwanted() {
                         return Broken::Unwanted;
                     }
@@ -171,7 +171,7 @@ impl Session {
 
     /// Takes the program's last messages after it has ended.
     async fn last_words(&mut self) -> Broken {
-        while let Ok(Some(said)) = timeout(LAST_WORDS, self.pipes.next()).await {
+        while let Ok(Some(said)) = timeout(DRAIN_TIMEOUT, self.pipes.next()).await {
             if let Err(broken) = self.take(said).await {
                 return broken;
             }
@@ -179,11 +179,12 @@ impl Session {
         Broken::Died
     }
 
-    /// Whether none of the requests in flight is awaited, or the first is not and has delayed others for [`UNWANTED`].
+    /// Whether none of the requests in flight is awaited, or the first is not and has delayed others for [`MAX_UNWANTED_TIME`].
     fn is_unwanted(&self) -> bool {
         let mut all = self.in_flight.values().map(|in_flight| in_flight.asked.is_awaited());
         let is_first_wanted = all.next().unwrap_or(true);
-        !is_first_wanted && (!all.any(|is_wanted| is_wanted) || self.first_since.elapsed() >= UNWANTED)
+        !is_first_wanted
+            && (!all.any(|is_wanted| is_wanted) || self.first_since.elapsed() >= MAX_UNWANTED_TIME)
     }
 
     /// Returns the id of the oldest request in flight.
@@ -295,7 +296,7 @@ impl Session {
         drop(pipes);
         let may_end_by_itself = matches!(broken, Broken::Died | Broken::NoMoreRequests);
         let end = match may_end_by_itself {
-            true => timeout(OWN_END, running.ended()).await.ok(),
+            true => timeout(EXIT_GRACE, running.ended()).await.ok(),
             false => None,
         };
         let stopped = running.stop().await;

@@ -1,7 +1,6 @@
 //! The reason why a program is given nothing for a while.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// The reason why a program cannot be started, or ends before it is given anything, and when it is tried again.
@@ -11,14 +10,10 @@ pub(super) struct Trouble(Mutex<Option<(Instant, String)>>);
 impl Trouble {
     /// Returns the reason why the program is given nothing now.
     pub(super) fn now(&self) -> Option<String> {
-        self.lock().as_ref().filter(|(until, _)| *until > Instant::now()).map(|(_, why)| why.clone())
+        self.0.lock().as_ref().filter(|(until, _)| *until > Instant::now()).map(|(_, why)| why.clone())
     }
 
     pub(super) fn begin(&self, until: Instant, why: String) {
-        *self.lock() = Some((until, why));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<(Instant, String)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock() = Some((until, why));
     }
 }

@@ -18,10 +18,10 @@ use crate::report::Progress;
 
 /// The number of URLs after which the stats are read again, however far away the limit was. A long task
 /// counts as several.
-const LOOK_AFTER: u64 = 5_000;
+const URLS_PER_CHECK: u64 = 5_000;
 
 /// Interval at which the stats are read while the run waits.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Lets URLs pass while the backlog is below its limit, which it may exceed by one bundle at most.
 pub(crate) struct Backlog {
@@ -81,7 +81,7 @@ impl Backlog {
                     info!(urls, bytes, "going on: the backlog is below its limit");
                 }
                 self.progress.waits_for_backlog(None);
-                self.allowance = (max.urls - urls).min(LOOK_AFTER);
+                self.allowance = (max.urls - urls).min(URLS_PER_CHECK);
                 return Ok(());
             }
             looks += 1;
@@ -99,7 +99,7 @@ impl Backlog {
                     "waiting until fewer URLs wait to be fetched (`producer.max_backlog`, `max_backlog_bytes`)"
                 );
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 

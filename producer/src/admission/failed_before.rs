@@ -9,7 +9,7 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::{NewWork, Ports, Result};
 
 /// Maximum number of dead letters that are looked at, those of the newest crawls first: no more is counted.
-const MOST: usize = 10_000;
+const MAX_DEAD_LETTERS: usize = 10_000;
 
 /// The URLs and tasks that failed in earlier crawls of the spider, read once something is found that was seen.
 pub(crate) struct FailedBefore<'a> {
@@ -42,7 +42,7 @@ impl<'a> FailedBefore<'a> {
         for crawl in crawls.iter().filter(|stats| stats.counts.failed > 0) {
             let crawl = crawl.crawl_ref();
             let mut cursor = Some(0).filter(|_| is_earlier(&crawl));
-            while let Some(at) = cursor.filter(|_| failed.len() < MOST) {
+            while let Some(at) = cursor.filter(|_| failed.len() < MAX_DEAD_LETTERS) {
                 let read = || self.ports.control.failed(&crawl, at);
                 let page = self.health.retry("looking at what failed before", read).await?;
                 failed.extend(page.failed.into_iter().map(|(key, _)| key));

@@ -25,7 +25,7 @@ use crate::finding::{Candidate, Finding};
 use crate::report::Progress;
 
 /// The number of bundles in progress at once: while one is confirmed the next is admitted.
-const AT_ONCE: usize = 4;
+const CONCURRENCY: usize = 4;
 
 /// Admits every bundle received, when the backlog allows it, until the sender is gone or `stop` is cancelled.
 pub(crate) async fn run(
@@ -49,7 +49,7 @@ pub(crate) async fn run(
     });
     bundles
         .map_ok(|bundle| admit(session, &due, &failed, bundle, &on_their_way, progress))
-        .try_buffered(AT_ONCE)
+        .try_buffered(CONCURRENCY)
         .try_collect()
         .await
 }

@@ -1,12 +1,12 @@
 //! Leaves out pages that need not be fetched again.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use trawl_common::frontier::Recrawl;
 use trawl_common::health::Health;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{Pages, Result};
+use trawl_common::ports::{PageHistories, Result};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
@@ -19,7 +19,7 @@ const MAX_SPARED: usize = 1_000_000;
 
 /// Leaves out the pages of one run that need not be fetched again.
 pub(crate) struct RecrawlFilter<'a> {
-    pages: &'a dyn Pages,
+    pages: &'a dyn PageHistories,
     health: &'a Health,
     spider: &'a SpiderName,
     recrawl: Recrawl,
@@ -29,7 +29,7 @@ pub(crate) struct RecrawlFilter<'a> {
 impl<'a> RecrawlFilter<'a> {
     /// Returns a filter for a crawl of this spider.
     pub(crate) fn new(
-        pages: &'a dyn Pages,
+        pages: &'a dyn PageHistories,
         health: &'a Health,
         spider: &'a SpiderName,
         recrawl: Recrawl,
@@ -50,7 +50,7 @@ impl<'a> RecrawlFilter<'a> {
         let looking = || self.pages.look(self.spider, &urls);
         let visits = self.health.retry("looking up what is remembered", looking).await?;
         let now = UnixMs::now();
-        let mut spared = self.spared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spared = self.spared.lock();
         let mut is_due = |candidate: &Candidate, last: Option<UnixMs>| {
             let fingerprint = Fingerprint::from_text(candidate.page.work.as_str());
             if candidate.modified.is_none() && spared.contains(&fingerprint) {

@@ -11,10 +11,10 @@ use trawl_common::web::url::authority;
 use crate::finding::Finding;
 
 /// Maximum number of findings in a bundle, which is one call of the frontier.
-const BUNDLE: usize = 500;
+const MAX_BUNDLE: usize = 500;
 
 /// The number of findings to mix, which may be slightly exceeded: the URLs of a few sitemaps.
-const MIXED: usize = 4_000;
+const MAX_MIXED: usize = 4_000;
 
 /// Bytes of payload for which a task or a request counts as one more finding: it may have a megabyte.
 const WEIGHT_BYTES: usize = 4 * 1024;
@@ -33,13 +33,13 @@ pub(crate) async fn run(
             biased;
             () = stop.cancelled() => return,
             // Receiving comes first: the more findings are mixed, the better.
-            part = parts.recv(), if is_open && mix.weight < MIXED => {
+            part = parts.recv(), if is_open && mix.weight < MAX_MIXED => {
                 is_open = part.is_some();
                 mix.add(part.unwrap_or_default());
             }
             permit = pass.reserve(), if mix.count > 0 => {
                 let Ok(permit) = permit else { return };
-                let bundle = mix.take(BUNDLE.min(usize::try_from(limit).unwrap_or(usize::MAX)));
+                let bundle = mix.take(MAX_BUNDLE.min(usize::try_from(limit).unwrap_or(usize::MAX)));
                 limit -= bundle.len() as u64;
                 permit.send(bundle);
             }
@@ -81,7 +81,7 @@ impl RoundRobin {
         let mut taken = Vec::with_capacity(most.min(self.count));
         let mut taken_weight = 0;
         while taken.len() < most
-            && taken_weight < BUNDLE
+            && taken_weight < MAX_BUNDLE
             && let Some(host) = self.next_hosts.pop_front()
         {
             let queue = self.hosts.get_mut(&host);
@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
     use crate::finding::Candidate;
-    use crate::sources::read::PART;
+    use crate::sources::read::PART_SIZE;
 
     fn pages(urls: &[&str]) -> Vec<Finding> {
         let page = |url: &&str| NewWork::seed(url.parse().unwrap(), Lane::Bulk);
@@ -146,11 +146,11 @@ mod tests {
 
     #[tokio::test]
     async fn all_pass_or_as_many_as_are_asked_for() {
-        for (limit, passing) in [(u64::MAX, 4 * PART), (70, 70)] {
+        for (limit, passing) in [(u64::MAX, 4 * PART_SIZE), (70, 70)] {
             let (send, parts) = mpsc::channel(4);
             let (pass, mut passed) = mpsc::channel(4);
             for _ in 0..4 {
-                send.send(pages(&["http://a.example/"; PART])).await.unwrap();
+                send.send(pages(&["http://a.example/"; PART_SIZE])).await.unwrap();
             }
             drop(send);
             run(parts, pass, limit, CancellationToken::new()).await;

@@ -30,8 +30,8 @@ impl Content {
             self.text.push_str(piece);
             return;
         }
-        if self.text.len() < Broken::SHOWN {
-            self.text.push_str(&printable(piece.trim_start(), Broken::SHOWN));
+        if self.text.len() < Broken::MAX_SHOWN_BYTES {
+            self.text.push_str(&printable(piece.trim_start(), Broken::MAX_SHOWN_BYTES));
         }
         self.flaw.get_or_insert(Flaw::TooLong(self.max_bytes));
     }

@@ -41,10 +41,10 @@ pub struct Broken {
 
 impl Broken {
     /// Maximum length of a broken location to show, in bytes.
-    pub(super) const SHOWN: usize = 200;
+    pub(super) const MAX_SHOWN_BYTES: usize = 200;
 
     pub(super) fn new(text: &str, flaw: Flaw) -> Self {
-        Self { text: printable(text, Self::SHOWN), flaw }
+        Self { text: printable(text, Self::MAX_SHOWN_BYTES), flaw }
     }
 }
 

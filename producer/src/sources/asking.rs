@@ -25,18 +25,18 @@ use crate::sources::download::{self, Parts, TimeLeft};
 use crate::sources::read_error::ReadError;
 
 /// The number of sources read at once, so that a slow server delays no other.
-pub(crate) const READERS: usize = 8;
+pub(crate) const MAX_READERS: usize = 8;
 
 /// The longest time that a source counts as a request in flight to its host. A longer read may be waiting for
 /// the backlog, and the backlog may be waiting for pages of this very host.
-pub(crate) const COUNTS_AS_IN_FLIGHT_FOR: Duration = Duration::from_secs(5);
+pub(crate) const MAX_IN_FLIGHT_TIME: Duration = Duration::from_secs(5);
 
 /// Name in the health report for failures that are no host's fault: the proxy is unavailable, or this machine
 /// lacks something.
 const ASKING: &str = "asking for sources";
 
 /// Delay before a source is requested again after such a failure.
-const AGAIN: Duration = Duration::from_secs(5);
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// Opens sources over HTTP.
 pub(crate) struct Asking {
@@ -61,7 +61,7 @@ impl Asking {
         limit: Duration,
         retry: Retry,
     ) -> Self {
-        let readers = Arc::new(Semaphore::new(READERS));
+        let readers = Arc::new(Semaphore::new(MAX_READERS));
         Self { fetcher, schedules, politeness, progress, limit, readers, retry }
     }
 
@@ -112,9 +112,9 @@ impl Asking {
                     permit.end(false);
                     drop(reader);
                     let error = Error::new(ErrorKind::Unavailable, &failure.detail);
-                    self.schedules.health.fails_lately(ASKING, &error, AGAIN * 4);
+                    self.schedules.health.fails_lately(ASKING, &error, RETRY_DELAY * 4);
                     tokio::select! {
-                        () = sleep(AGAIN) => {}
+                        () = sleep(RETRY_DELAY) => {}
                         () = wanted.closed() => return Err(ReadError::Stopped),
                     }
                 }
@@ -176,13 +176,13 @@ impl Asking {
     }
 }
 
-/// Returns `body` holding both permits until it ends; the host's permit for [`COUNTS_AS_IN_FLIGHT_FOR`] at
+/// Returns `body` holding both permits until it ends; the host's permit for [`MAX_IN_FLIGHT_TIME`] at
 /// most.
 fn holding(body: Parts, reader: impl Send + 'static, permit: HostPermit) -> Parts {
     let (open, ended) = oneshot::channel::<()>();
     tokio::spawn(async move {
         // The sender never sends; it is dropped with the body.
-        let _ = timeout(COUNTS_AS_IN_FLIGHT_FOR, ended).await;
+        let _ = timeout(MAX_IN_FLIGHT_TIME, ended).await;
         permit.end(true);
     });
     let parts = stream::unfold((body, reader, open), |(mut body, reader, open)| async {
@@ -217,9 +217,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_body_that_waits_for_its_reader_counts_as_in_flight_for_a_while_only() {
         let (in_flight, _body) = held();
-        sleep(COUNTS_AS_IN_FLIGHT_FOR / 2).await;
+        sleep(MAX_IN_FLIGHT_TIME / 2).await;
         assert_eq!(taken(&in_flight), 1);
-        sleep(COUNTS_AS_IN_FLIGHT_FOR).await;
+        sleep(MAX_IN_FLIGHT_TIME).await;
         assert_eq!(taken(&in_flight), 0);
     }
 

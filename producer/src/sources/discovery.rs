@@ -16,7 +16,7 @@ use crate::report::Progress;
 use crate::sitemap::Summary;
 use crate::sources::asking::Asking;
 use crate::sources::page::{PageSources, is_named_like_a_list};
-use crate::sources::read::{self, MAX_INVALID, PART, Yield};
+use crate::sources::read::{self, MAX_INVALID, PART_SIZE, Yield};
 use crate::sources::read_error::ReadError;
 use crate::sources::revisit::Revisit;
 use crate::sources::sitemap_queue::{MAX_DEPTH, MAX_SITEMAPS, QueuedSource, SitemapQueue};
@@ -29,7 +29,7 @@ use crate::sources::start::Start;
 const MAX_LINES: usize = 1_000;
 
 /// The number of sources in progress at once. Most of them wait for their hosts, and each asks repeatedly for a slot.
-const IN_HAND: usize = 64;
+const MAX_IN_PROGRESS: usize = 64;
 
 /// Reads sources, and after each one the sitemaps that it names.
 pub(crate) struct Discovery {
@@ -56,7 +56,7 @@ impl Discovery {
         let mut queue = SitemapQueue::new(sources);
         let mut reading = FuturesUnordered::new();
         loop {
-            while reading.len() < IN_HAND
+            while reading.len() < MAX_IN_PROGRESS
                 && !findings.is_closed()
                 && let Some(queued) = queue.next()
             {
@@ -166,7 +166,7 @@ impl Discovery {
 
     /// Sends sources that are themselves pages or tasks.
     async fn take(&self, pages: Vec<Entry>, findings: &mpsc::Sender<Vec<Finding>>) {
-        for part in pages.chunks(PART) {
+        for part in pages.chunks(PART_SIZE) {
             part.iter().for_each(|_| self.progress.source());
             // When the run is being stopped, the receiver is gone.
             let _ = findings.send(part.iter().filter_map(|entry| self.named(entry)).collect()).await;

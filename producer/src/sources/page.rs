@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use tracing::debug;
 use trawl_common::frontier::outcome::Failure;
 use trawl_common::host_schedules::HostSchedules;
-use trawl_common::politeness::robots::{KEPT_FOR, Robots, RobotsFile};
+use trawl_common::politeness::robots::{Robots, RobotsFile, STORE_TTL};
 use trawl_common::ports::{Ports, RobotsEntry};
 use trawl_common::settings::{Politeness, Settings};
 use trawl_common::spider::{Request, Spider};
@@ -24,10 +24,10 @@ use trawl_web::{Fetcher, RobotsWay};
 use crate::sitemap::{self, Fault, Format, Found, Limits, Origin};
 
 /// How many bytes of a source are examined to find out what it is.
-pub(crate) const START: usize = 4096;
+pub(crate) const START_BYTES: usize = 4096;
 
 /// Interval at which to check whether another process has fetched a robots.txt.
-const LOOK: Duration = Duration::from_millis(200);
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Endings of the last part of a path, or all of it, that no page has.
 const LIST_ENDINGS: &[&str] = &[".xml", ".gz", ".txt", ".rss", ".atom", ".rdf"];
@@ -78,7 +78,7 @@ impl PageSources {
         loop {
             match hosts.robots(&key, lease).await {
                 Ok(RobotsEntry::Known(file)) => return Some(file),
-                Ok(RobotsEntry::Awaited) => sleep(LOOK).await,
+                Ok(RobotsEntry::Awaited) => sleep(CHECK_INTERVAL).await,
                 Ok(RobotsEntry::Yours) => break,
                 Err(error) => {
                     debug!(%origin, %error, "robots.txt cannot be looked up");
@@ -89,7 +89,7 @@ impl PageSources {
         let asked = self.fetcher.robots(&self.schedules, &self.politeness, &mut RobotsWay::to(origin)).await;
         let (kept, file) = match asked {
             Ok(answer) => {
-                let ttl = if answer.is_lasting { KEPT_FOR } else { self.settings.retry.robots_again() };
+                let ttl = if answer.is_lasting { STORE_TTL } else { self.settings.retry.robots_again() };
                 (hosts.keep_robots(&key, &answer.file, ttl).await, Some(answer.file))
             }
             // The worker requests it again once it may.

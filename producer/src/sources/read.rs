@@ -26,7 +26,7 @@ use crate::sources::source::Source;
 
 /// Number of findings that are passed on at once; those of standard input are passed on one by one, because the next
 /// line may take long.
-pub(crate) const PART: usize = 50;
+pub(crate) const PART_SIZE: usize = 50;
 
 /// Size in bytes of tasks and requests at which findings are passed on earlier.
 const PART_BYTES: usize = 1 << 20;
@@ -35,7 +35,7 @@ const PART_BYTES: usize = 1 << 20;
 pub(crate) const MAX_INVALID: u64 = 10_000;
 
 /// Maximum number of invalid lines of a list that are named in the log.
-const SHOWN_INVALID: u64 = 10;
+const MAX_SHOWN_INVALID: u64 = 10;
 
 /// The result of reading a source.
 pub(crate) struct Yield {
@@ -66,7 +66,7 @@ pub(crate) async fn read(
     sorter: &Sorter,
     findings: &mpsc::Sender<Vec<Finding>>,
 ) -> Yield {
-    let part = if *source == Source::Stdin { 1 } else { PART };
+    let part = if *source == Source::Stdin { 1 } else { PART_SIZE };
     let reading = Reading::new(source, sorter.clone(), findings.clone(), part);
     let settings = &sorter.settings.producer;
     let _leave = match source {
@@ -123,7 +123,7 @@ fn open(path: &Path) -> Result<Box<dyn Read + Send>, ReadError> {
         return Ok(Box::new(file));
     }
     let mut start = Vec::new();
-    file.by_ref().take(page::START as u64).read_to_end(&mut start).map_err(ReadError::Open)?;
+    file.by_ref().take(page::START_BYTES as u64).read_to_end(&mut start).map_err(ReadError::Open)?;
     if page::is_page(None, &start) {
         return Err(ReadError::Page);
     }
@@ -137,7 +137,7 @@ async fn list(
     body: Parts,
     pages: Option<&PageSources>,
 ) -> Result<impl Read + Send + use<>, ReadError> {
-    let (start, body) = download::peek(body, page::START).await;
+    let (start, body) = download::peek(body, page::START_BYTES).await;
     if page::is_page(head.content_type(), &start) {
         if let Some(pages) = pages {
             pages.keep(url, head, body).await;
@@ -249,7 +249,7 @@ impl Reading {
             }
             Err(Broken { text, reason }) => (text, reason),
         };
-        if self.invalid < SHOWN_INVALID {
+        if self.invalid < MAX_SHOWN_INVALID {
             warn!(source = self.name, line = number, reason, "a line is left out, and becomes a dead letter");
         }
         self.hand_on(Finding::Invalid { text, reason: format!("{}, line {number}: {reason}", self.name) })

@@ -7,16 +7,16 @@ use tokio::sync::mpsc;
 use trawl_common::frontier::route::Hints;
 use trawl_common::health::Health;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{NewWork, Pages, Result};
+use trawl_common::ports::{NewWork, PageHistories, Result};
 use trawl_common::spider::Scope;
 
 use crate::finding::{Candidate, Finding};
-use crate::sources::read::PART;
+use crate::sources::read::PART_SIZE;
 use crate::sources::sorter::Sorter;
 
 /// The pages that a spider remembers, as one more source.
 pub(crate) struct Revisit {
-    pub(crate) pages: Arc<dyn Pages>,
+    pub(crate) pages: Arc<dyn PageHistories>,
     pub(crate) health: Arc<Health>,
     pub(crate) spider: SpiderName,
     pub(crate) scope: Scope,
@@ -39,7 +39,7 @@ impl Revisit {
                 Some(Finding::Page(Candidate { page: NewWork { depth, ..page }, ttl, modified: None }))
             });
             let known: Vec<Finding> = known.collect();
-            for part in known.chunks(PART) {
+            for part in known.chunks(PART_SIZE) {
                 if findings.send(part.to_vec()).await.is_err() {
                     return Ok(());
                 }

@@ -7,7 +7,7 @@ use crate::server::body;
 use crate::{Attack, gzip, serving, settings, try_all};
 
 /// Maximum number of lines of a report, including the one that counts the rest.
-const MOST_LINES: usize = 1_001;
+const MAX_LINES: usize = 1_001;
 
 pub(crate) fn attacks() -> Vec<Attack> {
     let lead = |name, locations: &'static [&'static str], problems| {
@@ -77,7 +77,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
             0,
             &["names 200000 sitemaps too many, left out: 100000 are read at most", "is not a public address"],
         )
-        .lines(MOST_LINES),
+        .lines(MAX_LINES),
         serving(
             "a robots.txt of 300,000 sitemaps at a private address",
             Box::new(|_| {
@@ -91,7 +91,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
             0,
             &["names 200000 sitemaps too many, left out: 100000 are read at most", "is not a public address"],
         )
-        .lines(MOST_LINES),
+        .lines(MAX_LINES),
         serving(
             "an index of 10,000 sitemaps with names of 8 KB",
             Box::new(|_| {
@@ -101,7 +101,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
             0,
             &["sitemaps too many, left out", "is not a public address"],
         )
-        .lines(MOST_LINES),
+        .lines(MAX_LINES),
     ]
 }
 

@@ -26,7 +26,7 @@ use trawl_common::politeness::rate::Rate;
 use trawl_common::ports::Hosts;
 use trawl_common::settings::{Items, Settings};
 use trawl_common::spider::Spider;
-use trawl_producer::{Finding, Html, Job, Report, Source, preview};
+use trawl_producer::{Finding, Html, Report, RunPlan, Source, preview};
 use trawl_testkit::attacks::Section;
 
 use crate::server::{Answers, Server, body};
@@ -35,7 +35,7 @@ use crate::server::{Answers, Server, body};
 const MAX_BYTES: usize = 4 << 20;
 
 /// Maximum real time of an attack, however busy the machine is.
-const MOST_TIME: Duration = Duration::from_secs(60);
+const MAX_TIME: Duration = Duration::from_secs(60);
 
 /// The responses of an attacker, and the expected result.
 struct Attack {
@@ -123,13 +123,13 @@ fn hosts() -> Arc<dyn Hosts> {
 }
 
 /// A job that reads `/map` of these servers.
-fn job<'a>(servers: impl IntoIterator<Item = &'a Server>) -> Job {
+fn job<'a>(servers: impl IntoIterator<Item = &'a Server>) -> RunPlan {
     // Every test of the process tries to install it; the first one succeeds.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let source = |server: &Server| format!("{}/map", server.origin).parse::<Source>().unwrap();
     let sources: Vec<_> = servers.into_iter().map(source).collect();
     let spider = Arc::new(Spider::without_file(SpiderName::default(), &Items::default()));
-    Job { spider, start: sources.into(), limit: None, html: Html::IsAnError, text: None, is_new: true }
+    RunPlan { spider, start: sources.into(), limit: None, html: Html::IsAnError, text: None, is_new: true }
 }
 
 /// Reads the attacker's source and, after it, an honest one.
@@ -158,7 +158,7 @@ async fn try_all(settings: Settings, attacks: Vec<Attack>) {
         let server = Server::start(std::mem::replace(&mut attack.answers, Box::new(|_| body("")))).await;
         let start = Instant::now();
         let got = read_beside_an_honest_source(settings.clone(), &server).await;
-        assert!(start.elapsed() < MOST_TIME, "{name}: took {:?}", start.elapsed());
+        assert!(start.elapsed() < MAX_TIME, "{name}: took {:?}", start.elapsed());
         assert!(server.asked() <= attack.asked, "{name}: asked {} times", server.asked());
         let problems = &got.report.problems;
         if (got.urls, got.invalid) != (attack.urls, attack.invalid) || !attack.is_described_by(problems) {

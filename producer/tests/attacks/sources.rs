@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use trawl_producer::preview;
 
 use crate::server::{Server, body, endless, redirect, with};
-use crate::{Attack, MAX_BYTES, MOST_TIME, around, attack, gzip, hosts, job, serving, settings, try_all};
+use crate::{Attack, MAX_BYTES, MAX_TIME, around, attack, gzip, hosts, job, serving, settings, try_all};
 
 const TOO_LARGE: &[&str] = &["more than 4194304 bytes, after 0 entries"];
 const PRIVATE: &[&str] = &["is not a public address"];
@@ -179,7 +179,7 @@ async fn a_stop_does_not_wait_for_a_drip() {
         stop.cancel();
     };
     let both = async { tokio::join!(reading, stopping).0.unwrap() };
-    let report = tokio::time::timeout(MOST_TIME, both).await.expect("it ends long before `producer.timeout`");
+    let report = tokio::time::timeout(MAX_TIME, both).await.expect("it ends long before `producer.timeout`");
     assert!(report.stopped && report.problems.is_empty(), "{:?}", report.problems);
 }
 
@@ -198,6 +198,6 @@ async fn a_source_whose_server_is_slow_holds_up_no_other() {
         }
     });
     let report =
-        tokio::time::timeout(MOST_TIME, reading).await.expect("long before `producer.timeout`").unwrap();
+        tokio::time::timeout(MAX_TIME, reading).await.expect("long before `producer.timeout`").unwrap();
     assert_eq!(found, 3, "{:?}", report.problems);
 }

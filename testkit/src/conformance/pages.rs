@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{Pages, Result};
+use trawl_common::ports::{PageHistories, Result};
 use trawl_common::spider::item::Change;
 use trawl_common::spider::page_history::{PageAnswer, Tally, Validators, Visited};
 use trawl_common::time::UnixMs;
@@ -12,7 +12,7 @@ use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
 use super::{page, unique};
 
-/// Makes a test of each promise of a page history; the fixture returns a guard and an `Arc<dyn Pages>`.
+/// Makes a test of each promise of a page history; the fixture returns a guard and an `Arc<dyn PageHistories>`.
 #[macro_export]
 macro_rules! pages_conformance {
     ($fixture:path) => {
@@ -55,7 +55,7 @@ fn notes(site: &str, count: usize) -> Vec<(CanonicalUrl, Visited)> {
 }
 
 /// Visits are returned in the order of the URLs asked for, and `None` for URLs that were never noted.
-pub async fn what_was_noted_is_remembered_in_the_order_asked(pages: &Arc<dyn Pages>) -> Result<()> {
+pub async fn what_was_noted_is_remembered_in_the_order_asked(pages: &Arc<dyn PageHistories>) -> Result<()> {
     const COUNT: usize = 1_200;
     let (spider, site) = (spider(), unique("site"));
     let even: Vec<_> = notes(&site, COUNT).into_iter().step_by(2).collect();
@@ -69,7 +69,7 @@ pub async fn what_was_noted_is_remembered_in_the_order_asked(pages: &Arc<dyn Pag
 }
 
 /// Validators survive as servers write them, each with and without the other.
-pub async fn every_part_and_every_absence_survives(pages: &Arc<dyn Pages>) -> Result<()> {
+pub async fn every_part_and_every_absence_survives(pages: &Arc<dyn PageHistories>) -> Result<()> {
     let (spider, site) = (spider(), unique("site"));
     let date = "Sat, 21 Nov 2026 15:45:29 GMT";
     let long = "x".repeat(1024);
@@ -96,7 +96,7 @@ pub async fn every_part_and_every_absence_survives(pages: &Arc<dyn Pages>) -> Re
 }
 
 /// The last note of a page replaces earlier ones, however often it is noted.
-pub async fn the_last_note_is_the_one_remembered(pages: &Arc<dyn Pages>) -> Result<()> {
+pub async fn the_last_note_is_the_one_remembered(pages: &Arc<dyn PageHistories>) -> Result<()> {
     let (spider, url) = (spider(), page(&unique("site"), 0));
     for number in [1, 2, 2] {
         pages.note(&spider, &[(url.clone(), visited(number))]).await?;
@@ -108,7 +108,7 @@ pub async fn the_last_note_is_the_one_remembered(pages: &Arc<dyn Pages>) -> Resu
 
 /// A page that is only known is walked, and was not visited until it is noted. Knowing it again does not change its
 /// note.
-pub async fn what_is_known_of_is_walked_and_was_not_visited(pages: &Arc<dyn Pages>) -> Result<()> {
+pub async fn what_is_known_of_is_walked_and_was_not_visited(pages: &Arc<dyn PageHistories>) -> Result<()> {
     let (spider, url) = (spider(), page(&unique("site"), 0));
     for _ in 0..2 {
         pages.know(&spider, &[(url.clone(), 7)]).await?;
@@ -123,7 +123,7 @@ pub async fn what_is_known_of_is_walked_and_was_not_visited(pages: &Arc<dyn Page
 }
 
 /// A forgotten page is not remembered, and may be noted again.
-pub async fn what_is_forgotten_is_not_remembered(pages: &Arc<dyn Pages>) -> Result<()> {
+pub async fn what_is_forgotten_is_not_remembered(pages: &Arc<dyn PageHistories>) -> Result<()> {
     let (spider, site) = (spider(), unique("site"));
     let urls: Vec<CanonicalUrl> = (0..3).map(|number| page(&site, number)).collect();
     pages.note(&spider, &notes(&site, 3)).await?;
@@ -138,7 +138,7 @@ pub async fn what_is_forgotten_is_not_remembered(pages: &Arc<dyn Pages>) -> Resu
 }
 
 /// Spiders have separate histories, the default spider too.
-pub async fn spiders_remember_apart(pages: &Arc<dyn Pages>) -> Result<()> {
+pub async fn spiders_remember_apart(pages: &Arc<dyn PageHistories>) -> Result<()> {
     let site = unique("site");
     let url = page(&site, 0);
     let spiders = [spider(), spider(), SpiderName::default()];
@@ -156,7 +156,7 @@ pub async fn spiders_remember_apart(pages: &Arc<dyn Pages>) -> Result<()> {
 }
 
 /// A walk returns every page of its spider, visited or not, and of no other.
-pub async fn a_walk_meets_every_page(pages: &Arc<dyn Pages>) -> Result<()> {
+pub async fn a_walk_meets_every_page(pages: &Arc<dyn PageHistories>) -> Result<()> {
     const COUNT: usize = 1_700;
     let (spider, other, site) = (spider(), self::spider(), unique("site"));
     pages.note(&other, &notes(&site, COUNT)).await?;
@@ -179,7 +179,7 @@ pub async fn a_walk_meets_every_page(pages: &Arc<dyn Pages>) -> Result<()> {
 }
 
 /// A walk ends although its pages are noted meanwhile, as by workers while a producer walks.
-pub async fn a_walk_ends_though_its_pages_are_noted_meanwhile(pages: &Arc<dyn Pages>) -> Result<()> {
+pub async fn a_walk_ends_though_its_pages_are_noted_meanwhile(pages: &Arc<dyn PageHistories>) -> Result<()> {
     const COUNT: usize = 1_200;
     let (spider, site) = (spider(), unique("site"));
     pages.note(&spider, &notes(&site, COUNT)).await?;

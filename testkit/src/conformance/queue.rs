@@ -235,6 +235,7 @@ pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine
         turn: in_waitlist,
         hop,
         refusals: 3,
+        lapses: 2,
         left: 4,
         ..message
     };

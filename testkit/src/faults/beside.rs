@@ -18,7 +18,7 @@ use super::fleet::Programs;
 use super::layout::Layout;
 use super::ledger::SETTLING;
 use super::order::{GIVEN_FOR, order};
-use super::private::{LOOK, output};
+use super::private::{POLL_INTERVAL, output};
 use super::stored::files;
 use super::web::Web;
 
@@ -83,7 +83,7 @@ impl Beside {
             if is_over || Instant::now() > deadline {
                 break;
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
         Ok(Self { id, web, outcome: Outcome::Stored { urls: urls(&text), is_early } })
     }
@@ -107,7 +107,7 @@ impl Beside {
         fs::remove_file(&ballast)?;
         let deadline = Instant::now() + GIVEN_FOR;
         while !is_over(programs, &id).await && Instant::now() < deadline {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
         let mut text = Vec::new();
         for file in files(disk.path(), "jsonl")? {

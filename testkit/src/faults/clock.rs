@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Maximum offset of a clock in seconds: with a minute a program refuses to start.
-const MOST: u64 = 45;
+const MAX_OFFSET_SECONDS: u64 = 45;
 
 /// A clock that can be set while a process uses it.
 #[derive(Clone, Debug)]
@@ -33,7 +33,10 @@ impl Clock {
 
     /// Sets it to an offset of less than a minute, chosen by `pick`.
     pub(crate) fn set(&self, pick: u64) -> io::Result<()> {
-        self.set_off(i64::try_from(pick % (2 * MOST + 1)).unwrap_or_default() - MOST.cast_signed())
+        self.set_off(
+            i64::try_from(pick % (2 * MAX_OFFSET_SECONDS + 1)).unwrap_or_default()
+                - MAX_OFFSET_SECONDS.cast_signed(),
+        )
     }
 
     /// Sets its offset in seconds.

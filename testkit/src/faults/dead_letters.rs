@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -14,6 +14,7 @@ use lapin::options::{
 };
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Channel, Connection, ConnectionProperties, ExchangeKind};
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -21,7 +22,7 @@ use super::ledger::{DeadLetter, End};
 use super::scenario::BEFORE;
 
 /// Delay before connecting again.
-const AGAIN: Duration = Duration::from_millis(200);
+const RETRY_DELAY: Duration = Duration::from_millis(200);
 /// Timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The suite's own queue on the exchange `events`.
@@ -51,7 +52,7 @@ impl DeadLetters {
                 loop {
                     // The fleet declares the queue, and servers go and come: all steps are tried again.
                     let _ = read(broker, what, &received).await;
-                    sleep(AGAIN).await;
+                    sleep(RETRY_DELAY).await;
                 }
             });
         }
@@ -60,12 +61,12 @@ impl DeadLetters {
 
     /// Returns the dead letters so far.
     pub fn dead_letters(&self) -> Vec<DeadLetter> {
-        lock(&self.received.dead_letters).clone()
+        self.received.dead_letters.lock().clone()
     }
 
     /// Returns the ends of crawls so far, without duplicates.
     pub fn ends(&self) -> BTreeSet<End> {
-        lock(&self.received.ends).iter().cloned().collect()
+        self.received.ends.lock().iter().cloned().collect()
     }
 }
 
@@ -98,8 +99,8 @@ async fn consume(channel: &Channel, what: What, received: &Received) -> lapin::R
     while let Some(delivery) = deliveries.next().await {
         let delivery = delivery?;
         match what {
-            What::DeadLetters => lock(&received.dead_letters).extend(dead_letter(&delivery)),
-            What::Events => lock(&received.ends).extend(end(&delivery)),
+            What::DeadLetters => received.dead_letters.lock().extend(dead_letter(&delivery)),
+            What::Events => received.ends.lock().extend(end(&delivery)),
         }
         delivery.ack(BasicAckOptions::default()).await?;
     }
@@ -132,8 +133,4 @@ fn end(delivery: &Delivery) -> Option<End> {
     let event: serde_json::Value = serde_json::from_slice(&delivery.data).ok()?;
     let text = |name: &str| Some(event.get(name)?.as_str()?.to_owned());
     Some(End { id: text("id")?, crawl: text("crawl")?, stats: serde_json::from_value(event.clone()).ok()? })
-}
-
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

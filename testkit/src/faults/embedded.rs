@@ -25,7 +25,7 @@ const PREFETCH: usize = 8;
 /// URLs in hand of both lanes: new ones, and those that come back.
 const IN_HAND: usize = 2 * PREFETCH;
 /// Maximum time of a crawl.
-const LIMIT: Duration = Duration::from_secs(120);
+const CRAWL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A crawl in one process, and its files.
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64)
         web.pace(reached);
         let mut progress = web.progress();
         tokio::select! {
-            _ = timeout(LIMIT, progress.wait_for(|now| now.pages >= reached)) => {}
+            _ = timeout(CRAWL_TIMEOUT, progress.wait_for(|now| now.pages >= reached)) => {}
             ended = run.wait() => timeline.note(format!("run {number} ended by itself: {}", ended?)),
         }
         // While it opens its file, reads sitemaps, fetches or settles.
@@ -89,7 +89,7 @@ pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64)
         faults.push(Injected { kind: Kind::WorkerKill, victim: Some(number), from: at, to: at });
     }
     web.pace(usize::MAX);
-    let output = timeout(LIMIT, crawl.command(&web.source(), kills + 1).output()).await??;
+    let output = timeout(CRAWL_TIMEOUT, crawl.command(&web.source(), kills + 1).output()).await??;
     let ended = has_finished(&output).then(|| start.elapsed());
     let stats = serde_json::from_slice(&output.stdout).ok();
     timeline.note(format!(

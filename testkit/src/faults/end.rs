@@ -11,7 +11,7 @@ use super::fleet::Programs;
 use super::timeline::Timeline;
 
 /// Delay before waiting again after a fault has ended a wait.
-const AGAIN: Duration = Duration::from_millis(200);
+const RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// Waits for the end of a crawl in the background. Stops when dropped.
 pub struct End {
@@ -25,7 +25,7 @@ impl End {
         let (sender, seen) = watch::channel(None);
         let waiting = tokio::spawn(async move {
             while !is_over(crawl, &programs).await {
-                sleep(AGAIN).await;
+                sleep(RETRY_DELAY).await;
             }
             timeline.note(format!("the crawl {crawl} has ended"));
             sender.send_replace(Some(start.elapsed()));

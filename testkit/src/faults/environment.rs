@@ -17,7 +17,7 @@ use super::kind::Kind;
 use super::ledger::{Facts, Injected, ItemLine, Judgement};
 use super::options::Options;
 use super::outcome::Outcome;
-use super::private::{LOOK, PrivateServers};
+use super::private::{POLL_INTERVAL, PrivateServers};
 use super::scenario::{BEFORE, CRAWL, Crawl, PROGRAMS, RARE, Sink, sections};
 use super::stored::{self, Stored};
 use super::timeline::Timeline;
@@ -304,7 +304,7 @@ impl Environment {
             if verdict.problems.is_empty() || Instant::now() > deadline {
                 return Ok(verdict);
             }
-            sleep(LOOK * 4).await;
+            sleep(POLL_INTERVAL * 4).await;
         }
     }
 

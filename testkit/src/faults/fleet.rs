@@ -5,10 +5,11 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -112,11 +113,7 @@ impl Running {
 #[derive(Default)]
 struct Processes(Mutex<Vec<Option<Running>>>);
 
-impl Processes {
-    fn lock(&self) -> MutexGuard<'_, Vec<Option<Running>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Processes {}
 
 /// Workers and producers. All are killed when this is dropped.
 pub struct Fleet {
@@ -145,7 +142,7 @@ impl Fleet {
             tasks: JoinSet::new(),
         };
         let numbers = Arc::new(AtomicUsize::new(1));
-        *fleet.workers.lock() = vec![None; workers];
+        *fleet.workers.0.lock() = vec![None; workers];
         for index in 0..workers {
             let supervisor = fleet.supervisor(&fleet.workers, index);
             fleet.tasks.spawn(work(supervisor, Arc::clone(&numbers)));
@@ -162,7 +159,7 @@ impl Fleet {
     pub fn produce(&mut self, words: Vec<String>) {
         let producing = watch::Sender::new(true);
         let supervisor = self.supervisor(&self.producers, self.producing.len());
-        self.producers.lock().push(None);
+        self.producers.0.lock().push(None);
         self.producing.push(producing.clone());
         self.tasks.spawn(produce(supervisor, words, producing));
     }
@@ -174,7 +171,7 @@ impl Fleet {
 
     /// Returns all running workers.
     pub fn workers(&self) -> Vec<Running> {
-        self.workers.lock().iter().flatten().copied().collect()
+        self.workers.0.lock().iter().flatten().copied().collect()
     }
 
     /// Returns a running worker, chosen by `pick`.
@@ -186,7 +183,7 @@ impl Fleet {
 
     /// Returns a producer, if one is running.
     pub fn producer(&self) -> Option<Running> {
-        self.producers.lock().iter().flatten().copied().next()
+        self.producers.0.lock().iter().flatten().copied().next()
     }
 
     /// Whether a run of each producer has succeeded.
@@ -225,9 +222,9 @@ impl Supervisor {
             Ok(child) => child,
             Err(error) => return format!("not started: {error}"),
         };
-        self.processes.lock()[self.index] = child.id().map(|process| Running { process, number });
+        self.processes.0.lock()[self.index] = child.id().map(|process| Running { process, number });
         let ended = child.wait().await;
-        self.processes.lock()[self.index] = None;
+        self.processes.0.lock()[self.index] = None;
         ended.map_or_else(|error| error.to_string(), |status| status.to_string())
     }
 }

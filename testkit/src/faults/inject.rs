@@ -13,7 +13,7 @@ use super::kind::{Kind, Subject};
 use super::ledger::{Injected, SETTLING};
 use super::operator::Operator;
 use super::plan::Step;
-use super::private::{LOOK, PrivateServers};
+use super::private::{POLL_INTERVAL, PrivateServers};
 use super::proxy::{Mode, Proxy};
 use super::replies::ReplyLoser;
 use super::signal::Signal;
@@ -191,7 +191,7 @@ impl Injector {
             if Instant::now() > deadline {
                 return Ok(None);
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         };
         // At some point between its start and its end.
         sleep(Duration::from_millis(step.pick % 400)).await;
@@ -213,7 +213,7 @@ impl Injector {
                 self.replies.lose(number);
                 let coming = Instant::now() + REPLIES_COME;
                 while self.replies.passed() < number && Instant::now() < coming {
-                    sleep(LOOK).await;
+                    sleep(POLL_INTERVAL).await;
                 }
                 self.replies.lose(0);
             }

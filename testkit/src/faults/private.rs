@@ -18,7 +18,7 @@ use super::signal::{self, Signal};
 /// Maximum time for a server to come up, on a machine that is busy otherwise.
 const START_TIMEOUT: Duration = Duration::from_secs(90);
 /// Time between checks of something outside this process.
-pub(crate) const LOOK: Duration = Duration::from_millis(50);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A folder with settings for all servers, as `scripts/servers` writes them. Dropping it stops the servers that run in
 /// it.
@@ -170,7 +170,7 @@ pub(crate) async fn until_ok<T, F: Future<Output = io::Result<T>>>(call: impl Fn
         match call().await {
             Ok(value) => return Ok(value),
             Err(error) if Instant::now() > deadline => return Err(error),
-            Err(_) => sleep(LOOK).await,
+            Err(_) => sleep(POLL_INTERVAL).await,
         }
     }
 }

@@ -5,9 +5,10 @@ use std::fs::{self, File};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -124,7 +125,7 @@ impl Watched {
 
     /// Returns its size at this time in the past, or the earliest known.
     fn size_before(&self, ago: Duration) -> Option<u64> {
-        let sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
+        let sizes = self.sizes.lock();
         let then = Instant::now().checked_sub(ago)?;
         let before = sizes.iter().rev().find(|(at, _)| *at <= then).or(sizes.front());
         before.map(|(_, size)| *size)
@@ -142,7 +143,7 @@ async fn watch(folder: PathBuf, sizes: Arc<Mutex<VecDeque<(Instant, u64)>>>) {
     loop {
         ticks.tick().await;
         let size = incremental(&folder).and_then(|path| path.metadata().ok()).map_or(0, |data| data.len());
-        let mut sizes = sizes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sizes = sizes.lock();
         // A file that shrank is a new one: the sizes of the old one are void.
         if sizes.back().is_some_and(|(_, last)| *last > size) {
             sizes.clear();

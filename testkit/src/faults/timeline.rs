@@ -1,7 +1,8 @@
 //! The log of a run: printed while it happens, and again when a check fails.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// The timeline of a run. Clones share it.
@@ -25,11 +26,11 @@ impl Timeline {
         if self.aloud {
             eprintln!("{line}");
         }
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        self.lines.lock().push(line);
     }
 
     /// Returns all lines.
     pub fn lines(&self) -> Vec<String> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lines.lock().clone()
     }
 }

@@ -5,7 +5,7 @@ mod listing;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -13,6 +13,7 @@ use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -179,12 +180,12 @@ impl Web {
 
     /// Returns the invalid requests so far.
     pub fn complaints(&self) -> Vec<String> {
-        self.shared.log().complaints.clone()
+        self.shared.log.lock().complaints.clone()
     }
 
     /// Returns the requests so far, in order.
     pub fn log(&self) -> Vec<Ask> {
-        self.shared.log().asks.clone()
+        self.shared.log.lock().asks.clone()
     }
 
     /// Returns the progress of the crawl.
@@ -194,7 +195,7 @@ impl Web {
 
     /// Returns the number of pages that sitemaps, links and redirects have named so far.
     pub fn announced(&self) -> usize {
-        self.shared.log().announced.len()
+        self.shared.log.lock().announced.len()
     }
 
     /// Waits until each of the first `pages` pages that were named has been requested.
@@ -203,7 +204,7 @@ impl Web {
         // Each page is checked only until it has been requested.
         let mut first = 0;
         let all = |_: &Progress| {
-            let log = self.shared.log();
+            let log = self.shared.log.lock();
             first = (first..pages).find(|at| !log.times.contains_key(&log.announced[*at])).unwrap_or(pages);
             first == pages
         };
@@ -212,7 +213,7 @@ impl Web {
 
     /// Returns the first page that was named and has not been requested, if there is one.
     pub fn first_unasked(&self) -> Option<Page> {
-        let log = self.shared.log();
+        let log = self.shared.log.lock();
         let page = log.announced.iter().find(|page| !log.times.contains_key(page))?;
         Some(self.shared.pages[*page].clone())
     }
@@ -220,7 +221,7 @@ impl Web {
     /// Forgets all requests, as if the site had just started.
     pub fn forget(&self) {
         self.pace(0);
-        *self.shared.log() = Log::new(&self.shared.layout);
+        *self.shared.log.lock() = Log::new(&self.shared.layout);
         self.shared.progress.send_replace(Progress::default());
     }
 
@@ -262,7 +263,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         Ok(arrived) => shared.answer_page(arrived, who).await,
         Err(complaint) => {
             // An unknown path is no complaint for pages: other promises cover that.
-            shared.log().complaints.extend(Some(complaint).filter(|complaint| !complaint.is_empty()));
+            shared.log.lock().complaints.extend(Some(complaint).filter(|complaint| !complaint.is_empty()));
             StatusCode::NOT_FOUND.into_response()
         }
     }
@@ -273,17 +274,13 @@ fn number(text: &str, before: &str, after: &str) -> Option<usize> {
 }
 
 impl Shared {
-    fn log(&self) -> MutexGuard<'_, Log> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn recipes(&self) -> Recipes<'_> {
         Recipes { origin: &self.origin, spider: self.spider, leaves: &self.layout.leaves }
     }
 
     async fn answer_page(&self, Arrived { page, via }: Arrived, who: usize) -> Response {
         let (ask, times, pages) = {
-            let mut log = self.log();
+            let mut log = self.log.lock();
             // A redirected request does not count as one of the target's own.
             if via.is_none() {
                 *log.times.entry(page).or_default() += 1;
@@ -306,20 +303,20 @@ impl Shared {
         }
         // Not reached if the client is gone.
         let now = self.start.elapsed();
-        self.log().asks[ask].answered = Some(now);
+        self.log.lock().asks[ask].answered = Some(now);
         self.progress.send_modify(|progress| progress.last = now);
         let status = match self.pages[page].fate {
             Fate::Missing => StatusCode::NOT_FOUND,
             Fate::Broken => StatusCode::INTERNAL_SERVER_ERROR,
             Fate::Flaky(failures) if times <= failures => StatusCode::INTERNAL_SERVER_ERROR,
             Fate::Redirect(to) => {
-                self.log().announce([to]);
+                self.log.lock().announce([to]);
                 let kept = self.units == Units::Requests && recipes::is_kept(page);
                 let status = if kept { StatusCode::TEMPORARY_REDIRECT } else { StatusCode::FOUND };
                 return (status, [(header::LOCATION, address(&self.origin, to))]).into_response();
             }
             Fate::Good | Fate::Flaky(_) | Fate::Silent => {
-                self.log().announce(self.layout.leaves[page].links.iter().copied());
+                self.log.lock().announce(self.layout.leaves[page].links.iter().copied());
                 return self.shown(page);
             }
         };

@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 /// The number of ids to remember: some 15 MB.
-const MAX: usize = 100_000;
+const MAX_IDS: usize = 100_000;
 
 /// The last ids.
 #[derive(Default)]
@@ -19,7 +19,7 @@ impl Recent {
         if self.ids.contains(id) {
             return false;
         }
-        if self.order.len() == MAX
+        if self.order.len() == MAX_IDS
             && let Some(oldest) = self.order.pop_front()
         {
             self.ids.remove(&oldest);
@@ -37,12 +37,12 @@ mod tests {
     #[test]
     fn as_many_ids_are_remembered_and_no_more() {
         let mut recent = Recent::default();
-        for id in 0..MAX {
+        for id in 0..MAX_IDS {
             assert!(recent.is_new(&id.to_string()));
         }
         assert!(!recent.is_new("0"));
         assert!(recent.is_new("one more"));
         assert!(recent.is_new("0") && !recent.is_new("2"));
-        assert_eq!((recent.ids.len(), recent.order.len()), (MAX, MAX));
+        assert_eq!((recent.ids.len(), recent.order.len()), (MAX_IDS, MAX_IDS));
     }
 }

@@ -21,7 +21,7 @@ const FIELD: &str = "field_";
 const FIELDS: &str = "fields.";
 
 /// Maximum number of columns that are found; a program may give its items any keys.
-const MOST_COLUMNS: usize = 1_000;
+const MAX_COLUMNS: usize = 1_000;
 
 /// A writer of items.
 pub(super) trait Rows {
@@ -111,7 +111,7 @@ impl Columns {
             self.names = OWN.map(str::to_owned).into();
         }
         for field in item.fields.keys() {
-            if !self.fields.contains_key(field) && self.names.len() < MOST_COLUMNS {
+            if !self.fields.contains_key(field) && self.names.len() < MAX_COLUMNS {
                 // As in the files of sinks.
                 let mut name = field.clone();
                 while self.names.contains(&name) {

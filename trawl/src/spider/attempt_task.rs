@@ -19,7 +19,7 @@ use trawl_handlers::{Ended, ItemsFile, Place};
 use trawl_worker::{HandlerProxy, TaskTrial};
 
 /// Maximum length of a printed value.
-const SHOWN: usize = 400;
+const MAX_SHOWN: usize = 400;
 
 /// Runs one task in a spider's handler and prints the answer. Stores none of it.
 pub(super) async fn run(
@@ -81,19 +81,19 @@ fn print(answer: &Answer, in_file: Option<u64>) {
     println!("{bold}{}{bold:#}", name(answer.verdict));
     let line = |what: &str, text: String| println!("  {dim}{what:<8}{dim:#} {text}");
     for item in &answer.items {
-        line("item", printable(&Value::Object(item.clone()).to_string(), SHOWN));
+        line("item", printable(&Value::Object(item.clone()).to_string(), MAX_SHOWN));
     }
     if let (Some(count), Some(name)) = (in_file, &answer.items_file) {
         line(
             "file",
-            format!("{}: {}, the first of them above", printable(name, SHOWN), counted(count, "item")),
+            format!("{}: {}, the first of them above", printable(name, MAX_SHOWN), counted(count, "item")),
         );
     }
     for task in &answer.tasks {
-        line("task", printable(task.recipe.as_str(), SHOWN));
+        line("task", printable(task.recipe.as_str(), MAX_SHOWN));
     }
     for url in &answer.urls {
-        line("url", printable(&url.url, SHOWN));
+        line("url", printable(&url.url, MAX_SHOWN));
     }
     print_logs(&answer.logs);
 }
@@ -102,7 +102,7 @@ fn print(answer: &Answer, in_file: Option<u64>) {
 fn print_logs(logs: &[LogLine]) {
     for LogLine { message, level } in logs {
         for line in message.lines() {
-            anstream::eprintln!("{level}: {}", printable(line, SHOWN));
+            anstream::eprintln!("{level}: {}", printable(line, MAX_SHOWN));
         }
     }
 }

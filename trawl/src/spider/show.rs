@@ -15,7 +15,7 @@ use trawl_extract::{Extracted, JudgedKind, JudgedLink, ListState, Tried, Unfit};
 use trawl_worker::TrialSession;
 
 /// Maximum length of a displayed value.
-const SHOWN: usize = 400;
+const MAX_SHOWN: usize = 400;
 
 /// The header fields that are shown to people.
 const HEADERS: [&str; 6] =
@@ -35,11 +35,11 @@ pub(super) fn print(url: &CanonicalUrl, tried: &Tried, took: Duration, links: bo
             Required::Retry => ": the page is tried again",
             Required::Warn | Required::No => "",
         };
-        println!("{red}missing{red:#} {}{what}", printable(&missing.field, SHOWN));
+        println!("{red}missing{red:#} {}{what}", printable(&missing.field, MAX_SHOWN));
     }
     let yellow = AnsiColor::Yellow.on_default();
     for Unfit { field, value, reason, steps, is_cut } in &tried.extraction.unfit {
-        let (word, field) = (if *is_cut { "cut" } else { "refused" }, printable(field, SHOWN));
+        let (word, field) = (if *is_cut { "cut" } else { "refused" }, printable(field, MAX_SHOWN));
         println!("{yellow}{word}{yellow:#} {field}: `{value}`: {reason}");
         steps.iter().for_each(|step| println!("        {step}"));
     }
@@ -86,7 +86,7 @@ fn print_kinds(kinds: &[JudgedKind]) {
         let name = printable(name, 64);
         match why_not {
             None => println!("  {bold}{:<14} {name}{bold:#}", "page"),
-            Some(why) => println!("  {dim}{:<14} {name}: {}{dim:#}", "not page", printable(why, SHOWN)),
+            Some(why) => println!("  {dim}{:<14} {name}: {}{dim:#}", "not page", printable(why, MAX_SHOWN)),
         }
     }
     if !kinds.is_empty() && kinds.iter().all(|kind| kind.why_not.is_some()) {
@@ -106,7 +106,7 @@ fn print_list(tried: &Tried) {
             let next = tried.links.iter().rev().find_map(|link| link.request.as_deref());
             let body = next.and_then(|next| next.body.text()).filter(|body| !body.is_empty());
             let url = next.map(|next| next.url.as_str()).unwrap_or_default();
-            let body = body.map(|body| format!(" with {}", printable(body, SHOWN))).unwrap_or_default();
+            let body = body.map(|body| format!(" with {}", printable(body, MAX_SHOWN))).unwrap_or_default();
             println!("{bold}list{bold:#} goes on: {url}{body}");
         }
         None => {}
@@ -119,7 +119,7 @@ fn asks(request: Option<&NewRequest>) -> String {
     let carried = request.data.as_ref().map(Carried::from_data).unwrap_or_default();
     match carried.values.is_empty() {
         true => String::new(),
-        false => format!(" carrying {}", printable(&Value::Object(carried.values).to_string(), SHOWN)),
+        false => format!(" carrying {}", printable(&Value::Object(carried.values).to_string(), MAX_SHOWN)),
     }
 }
 
@@ -131,7 +131,7 @@ fn head(url: &CanonicalUrl, response: &Response, took: Duration) {
     }
     for name in HEADERS {
         if let Some(value) = response.headers.get(name) {
-            println!("  {dim}{name:<14}{dim:#} {}", printable(value, SHOWN));
+            println!("  {dim}{name:<14}{dim:#} {}", printable(value, MAX_SHOWN));
         }
     }
     let bytes = counted(response.body.len() as u64, "byte");
@@ -155,9 +155,9 @@ fn print_item(Extracted { rule, number, fields }: &Extracted) {
 
 fn shown(value: &Value) -> String {
     match value {
-        Value::String(text) => printable(text, SHOWN),
+        Value::String(text) => printable(text, MAX_SHOWN),
         Value::Null => "-".to_owned(),
-        value => printable(&value.to_string(), SHOWN),
+        value => printable(&value.to_string(), MAX_SHOWN),
     }
 }
 

@@ -14,10 +14,10 @@ use trawl_common::text::printable;
 use crate::backend::Backend;
 
 /// Maximum length of a recipe in the list, in bytes.
-const SHOWN: usize = 200;
+const MAX_SHOWN_BYTES: usize = 200;
 
 /// The number of ended tasks read at a time.
-const READ: usize = 500;
+const READ_BATCH: usize = 500;
 
 /// The command-line arguments of `trawl task list`.
 #[derive(clap::Args)]
@@ -81,7 +81,7 @@ impl Args {
         let filter = LogFilter { crawl, spider: self.spider.clone(), ..LogFilter::default() };
         let (mut listed, mut place) = (0, Some(LogPlace::END));
         while let Some(before) = place {
-            let (tasks, older) = read_ended(&*backend.ended_tasks, &filter, before, READ).await?;
+            let (tasks, older) = read_ended(&*backend.ended_tasks, &filter, before, READ_BATCH).await?;
             listed += tasks.len() as u64;
             tasks.iter().for_each(|task| self.show_ended(task));
             place = older;
@@ -101,7 +101,7 @@ impl Args {
             Some(error) => format!("{}: {}", task.outcome, printable(error, 1024)),
             None => format!("{}, {}", task.outcome, counted(task.items, "item")),
         };
-        let recipe = printable(&task.recipe, SHOWN);
+        let recipe = printable(&task.recipe, MAX_SHOWN_BYTES);
         println!("{}  {}  ended at {}{took}, {what}  {recipe}", task.task, task.crawl, task.ended);
     }
 
@@ -109,7 +109,7 @@ impl Args {
         if self.json {
             return print_json(report);
         }
-        let recipe = printable(report.recipe.as_ref().map_or("-", |recipe| recipe.as_str()), SHOWN);
+        let recipe = printable(report.recipe.as_ref().map_or("-", |recipe| recipe.as_str()), MAX_SHOWN_BYTES);
         println!("{}  {}  {}  {recipe}", report.task, report.crawl, where_it_is(report));
     }
 }

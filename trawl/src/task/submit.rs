@@ -33,7 +33,7 @@ const BATCH: usize = 500;
 /// Maximum size in bytes of recipes that are admitted at a time.
 const BATCH_BYTES: usize = 4 << 20;
 /// Maximum number of lines that are read ahead: each may have a megabyte.
-const LINES: usize = 16;
+const MAX_LINES_AHEAD: usize = 16;
 
 /// The command-line arguments of `trawl task submit`.
 #[derive(clap::Args)]
@@ -127,7 +127,7 @@ impl Args {
 
     /// Returns the lines, read on demand by a separate thread.
     fn lines(&self, spider: &SpiderName) -> Result<mpsc::Receiver<Result<Line<NewTask>, io::Error>>, Fail> {
-        let (send, lines) = mpsc::channel(LINES);
+        let (send, lines) = mpsc::channel(MAX_LINES_AHEAD);
         if let Some(recipe) = &self.recipe {
             let task = NewTask { unique: self.unique.clone(), ..NewTask::from_recipe(recipe.clone()) };
             // The channel has room for one.

@@ -13,7 +13,7 @@ use trawl_common::time::{UnixMs, as_rfc_3339};
 use crate::backend::Backend;
 
 /// Number of the latest crawls that are over to show.
-const OVER: usize = 3;
+const MAX_ENDED: usize = 3;
 
 /// A snapshot of all activity.
 #[derive(Clone, Debug, Serialize)]
@@ -63,7 +63,7 @@ impl View {
         let (mut over, mut crawls) = (0, backend.stats.crawls().await?);
         crawls.retain(|stats| {
             over += usize::from(stats.status.is_over());
-            !stats.status.is_over() || over <= OVER
+            !stats.status.is_over() || over <= MAX_ENDED
         });
         crawls.sort_by_key(|stats| stats.status.is_over());
         let workers = backend.stats.workers().await?;

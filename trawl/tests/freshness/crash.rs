@@ -20,13 +20,14 @@ use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::rate::Rate;
 use trawl_common::ports::{
     Activity, BeatReply, Claim, Claimed, Completion, Disposition, Engine, Fatal, Frontier, Heartbeat, Joined,
-    Joining, Opening, Page, PageVisit, Pages, Ports, Result, Session, Settled, Settlement, Sink, SinkFactory,
+    Joining, Opening, Page, PageHistories, PageVisit, Ports, Result, Session, Settled, Settlement, Sink,
+    SinkFactory,
 };
 use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
 use trawl_common::spider::Spider;
 use trawl_common::spider::folder::Folder;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_producer::{Html, Job, Progress, Source};
+use trawl_producer::{Html, Progress, RunPlan, Source};
 use trawl_testkit::changing_site::{ChangingPage, ChangingSite};
 
 use crate::support::LIMIT;
@@ -116,7 +117,7 @@ impl Frontier for DeadlyFrontier {
 }
 
 /// Remembers the pages of a batch, as an engine does that remembers them before it has their URLs end.
-async fn remember(pages: &dyn Pages, batch: Vec<Settlement>) {
+async fn remember(pages: &dyn PageHistories, batch: Vec<Settlement>) {
     for Settlement { disposition, .. } in batch {
         if let Disposition::Finish(ending) = disposition
             && let Completion { finish, memory: Some(PageVisit::Visited(visited)), .. } = *ending
@@ -195,7 +196,7 @@ impl Case {
     async fn produce(&self, ports: &Ports, id: &str) -> CrawlRef {
         let spider = Spider::without_file(SpiderName::default(), &self.settings.items);
         let source: Source = format!("{}/sitemap.xml", self.site.origin).parse().unwrap();
-        let job = Job {
+        let job = RunPlan {
             spider: Arc::new(Spider { dedup: Some(DedupScope::Recrawl(Recrawl::Changed)), ..spider }),
             start: vec![source].into(),
             limit: None,

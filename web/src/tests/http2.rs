@@ -17,10 +17,10 @@ use crate::client::IDLE_TIME;
 
 /// Maximum number of bytes that a server can have sent before it notices that its client does not read: mostly the
 /// kernel's buffers. An attack that only a timeout ends has no such bound.
-const MOST_SENT: u64 = 16 << 20;
+const MAX_SENT: u64 = 16 << 20;
 
 /// Maximum real time of an attack, however busy the machine is.
-const MOST_TIME: Duration = Duration::from_secs(20);
+const MAX_TIME: Duration = Duration::from_secs(20);
 
 /// Returns a fetcher that trusts `identity`.
 pub(super) fn trusting(identity: &Identity, settings: &settings::Fetch) -> Fetcher {
@@ -38,12 +38,12 @@ async fn try_all(section: &mut Section, settings: &settings::Fetch, attacks: Vec
         let fetcher = trusting(&identity, settings);
         let start = Instant::now();
         let got = fetcher.fetch(&server.url()).await;
-        assert!(start.elapsed() < MOST_TIME, "{name}: took {:?}", start.elapsed());
+        assert!(start.elapsed() < MAX_TIME, "{name}: took {:?}", start.elapsed());
         let sent = server.sent();
-        assert!(sent < MOST_SENT || gets.starts_with("timeout"), "{name}: {sent} bytes were taken");
+        assert!(sent < MAX_SENT || gets.starts_with("timeout"), "{name}: {sent} bytes were taken");
         assert_eq!(server.asked(), 1, "{name}: requests");
         drop(fetcher);
-        let left = tokio::time::timeout(MOST_TIME, server.wait_until_left()).await;
+        let left = tokio::time::timeout(MAX_TIME, server.wait_until_left()).await;
         assert!(left.is_ok(), "{name}: the connection is still open");
         let got = match got {
             Ok(page) => format!("page: {}", String::from_utf8_lossy(&page.body)),
@@ -91,7 +91,7 @@ async fn is_left_within(limit: Duration, again: Vec<u8>, reads: bool) -> bool {
 /// The server is never idle, so a paused clock would stand still.
 #[tokio::test]
 async fn a_connection_that_no_request_uses_is_closed_whatever_comes_on_it() {
-    assert!(is_left_within(MOST_TIME, frame(PING, 0, 0, [0; 8]), true).await);
+    assert!(is_left_within(MAX_TIME, frame(PING, 0, 0, [0; 8]), true).await);
 }
 
 /// The clock is paused, and jumps whenever all wait for it.

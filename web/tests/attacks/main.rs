@@ -30,10 +30,10 @@ const LIMIT: usize = 64 * 1024;
 
 /// Maximum number of bytes that a server can send before it notices that nobody reads: mostly the kernel's buffers.
 /// There is no such limit for attacks that only a timeout ends.
-const MOST_SENT: u64 = 16 << 20;
+const MAX_SENT: u64 = 16 << 20;
 
 /// Maximum real time of an attack, however busy the machine is.
-const MOST_TIME: Duration = Duration::from_secs(20);
+const MAX_TIME: Duration = Duration::from_secs(20);
 
 /// A response of an attacker, and the expected result: a class of failure or `page`, and a part of the message or the
 /// page.
@@ -87,9 +87,9 @@ async fn try_all(title: &'static str, settings: &Fetch, attacks: Vec<Attack>) {
         let server = Server::start(script).await;
         let start = Instant::now();
         let got = page(&fetcher, &server.url()).await;
-        assert!(start.elapsed() < MOST_TIME, "{name}: took {:?}", start.elapsed());
+        assert!(start.elapsed() < MAX_TIME, "{name}: took {:?}", start.elapsed());
         let sent = server.sent();
-        assert!(sent < MOST_SENT || gets.starts_with("timeout"), "{name}: {sent} bytes were taken");
+        assert!(sent < MAX_SENT || gets.starts_with("timeout"), "{name}: {sent} bytes were taken");
         section.tried(name, gets, &shown(got));
     }
     section.check();

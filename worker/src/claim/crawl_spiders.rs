@@ -14,7 +14,7 @@ use crate::spiders::{LoadedSpider, Spiders};
 
 /// Maximum number of crawls to remember: whether they have their own copy of the spider's file, and whether
 /// it was compared with the local one.
-const CRAWLS: u64 = 1_000;
+const MAX_CRAWLS: u64 = 1_000;
 
 /// The spiders of crawls.
 #[derive(Clone)]
@@ -30,7 +30,7 @@ pub(crate) struct CrawlSpiders {
 
 impl CrawlSpiders {
     pub(crate) fn new(spiders: Arc<Spiders>, stats: Arc<dyn Stats>, health: Arc<Health>) -> Self {
-        Self { spiders, stats, health, texts: Cache::new(CRAWLS), compared: Cache::new(CRAWLS) }
+        Self { spiders, stats, health, texts: Cache::new(MAX_CRAWLS), compared: Cache::new(MAX_CRAWLS) }
     }
 
     /// Returns the spiders of this worker.

@@ -15,7 +15,7 @@ use trawl_common::trace;
 
 pub(crate) use self::crawl_spiders::CrawlSpiders;
 pub(crate) use self::requests::SpiderRequests;
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 use crate::job::settlement::Settlement;
 use crate::telemetry::idle_reasons::{IdleReasons, requeue};
 
@@ -25,7 +25,7 @@ pub(crate) struct Claims {
     idle_reasons: Arc<IdleReasons>,
     settle: mpsc::Sender<Settlement>,
     claimed: VecDeque<Claimed>,
-    jobs: VecDeque<Job>,
+    jobs: VecDeque<ClaimedUrl>,
     spiders: CrawlSpiders,
 }
 
@@ -42,7 +42,7 @@ impl Claims {
 
     /// Waits for the next jobs, and returns between one and `most`. `None` when settling has stopped.
     /// Cancelling the call loses nothing.
-    pub(crate) async fn up_to(&mut self, most: usize) -> Result<Option<Vec<Job>>, Fatal> {
+    pub(crate) async fn up_to(&mut self, most: usize) -> Result<Option<Vec<ClaimedUrl>>, Fatal> {
         while self.jobs.is_empty() {
             if self.claimed.is_empty() {
                 self.claimed.extend(self.frontier.claim(most).await?);
@@ -66,7 +66,7 @@ impl Claims {
         &self,
         Claimed { mut message, attempts, starts, is_beyond_limit, crawl }: Claimed,
         text: Option<SpiderText>,
-    ) -> Result<Job, Box<Settlement>> {
+    ) -> Result<ClaimedUrl, Box<Settlement>> {
         trace::take_up(&mut message);
         let settled = |message, outcome| Err(Box::new(Settlement::new(message, outcome)));
         if is_beyond_limit {
@@ -87,7 +87,7 @@ impl Claims {
         };
         self.idle_reasons.works_for(&message.crawl.spider);
         let is_expired = message.is_expired(UnixMs::now());
-        let job = Job { url, message, attempts, starts, waits_for_host_only: false, crawl, spider };
+        let job = ClaimedUrl { url, message, attempts, starts, waits_for_host_only: false, crawl, spider };
         match is_expired {
             true => Err(Box::new(Settlement::from_job(job, Outcome::Expired))),
             false => Ok(job),

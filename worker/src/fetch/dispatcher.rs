@@ -17,9 +17,9 @@ use trawl_common::trace;
 
 use super::Fetching;
 use super::page::{Processed, hand_over, process};
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 use crate::job::settlement::{Disposition, Place, Settlement, not_started, panicked};
-use crate::schedule::domains::SLOW;
+use crate::schedule::domains::SLOW_PAGE;
 use crate::schedule::{Next, Permits, Ready};
 
 /// Starts jobs as they become ready, until `ready` is closed and empty; then waits for the running ones. After `stop`,
@@ -83,7 +83,7 @@ async fn start(
 /// Processes a page. Returns its fetch permit, unless the page is slow and gave it up, or keeps it until it is settled.
 async fn fetch(
     fetching: &Fetching,
-    job: Job,
+    job: ClaimedUrl,
     Permits { host_permit, fetch_permit, mut under_way, is_alone }: Permits,
 ) -> (Settlement, Option<OwnedSemaphorePermit>) {
     fetching.url_log.begins(&job);
@@ -91,7 +91,7 @@ async fn fetch(
     let mut fetch_permit = fetch_permit;
     let began = Instant::now();
     let mut working = pin!(AssertUnwindSafe(process(fetching, job.clone(), host_permit)).catch_unwind());
-    let processed = match timeout(SLOW, &mut working).await {
+    let processed = match timeout(SLOW_PAGE, &mut working).await {
         Ok(processed) => processed,
         Err(_) => match under_way.mark_slow() {
             _ if is_alone => working.await,
@@ -152,12 +152,12 @@ fn is_answered(processed: &Processed) -> bool {
 }
 
 /// Snoozes it for this time.
-fn put_off(job: &Job, away: Duration) -> Processed {
+fn put_off(job: &ClaimedUrl, away: Duration) -> Processed {
     Processed::Settled(Settlement::snooze(job.clone(), UnixMs::now().plus(away)))
 }
 
 /// Returns the outcome of a job, unless handling it panics.
-async fn unless_panicked(job: Job, handling: impl Future<Output = Settlement>) -> Settlement {
+async fn unless_panicked(job: ClaimedUrl, handling: impl Future<Output = Settlement>) -> Settlement {
     let settlement = AssertUnwindSafe(handling).catch_unwind().await;
     settlement.unwrap_or_else(|_| Settlement::from_job(job, panicked()))
 }

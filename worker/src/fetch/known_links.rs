@@ -6,7 +6,7 @@ use trawl_common::names::CrawlRef;
 use trawl_common::web::url::Fingerprint;
 
 /// The number of links to remember as known.
-const REMEMBERED: u64 = 200_000;
+const MAX_REMEMBERED: u64 = 200_000;
 
 /// The links that the frontier is known to have seen: pages of one site link to the same others again and
 /// again.
@@ -14,7 +14,7 @@ pub(crate) struct KnownLinks(Cache<Fingerprint, ()>);
 
 impl Default for KnownLinks {
     fn default() -> Self {
-        Self(Cache::new(REMEMBERED))
+        Self(Cache::new(MAX_REMEMBERED))
     }
 }
 

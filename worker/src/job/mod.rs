@@ -25,7 +25,7 @@ use crate::spiders::LoadedSpider;
 
 /// A URL to handle, with the number of its failures, and of its starts without an end.
 #[derive(Clone)]
-pub(crate) struct Job {
+pub(crate) struct ClaimedUrl {
     /// The URL of its message, or of its request.
     pub(crate) url: CanonicalUrl,
     pub(crate) message: Message,
@@ -39,7 +39,7 @@ pub(crate) struct Job {
     pub(crate) spider: Arc<LoadedSpider>,
 }
 
-impl Job {
+impl ClaimedUrl {
     /// Whether it may crash workers: it was in flight more than once when its worker died.
     pub(crate) fn is_suspect(&self) -> bool {
         is_suspect(self.starts)

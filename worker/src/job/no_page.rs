@@ -4,7 +4,7 @@ use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
 use trawl_common::handler::stream::FailureView;
 use trawl_common::request::Failures;
 
-use super::Job;
+use super::ClaimedUrl;
 
 /// A failed attempt that the program of the spider is to handle.
 pub(crate) struct NoPage {
@@ -18,7 +18,7 @@ impl NoPage {
     /// Returns the failure of an attempt for its program. Returns the outcome unchanged if the program does
     /// not handle it: the program reads no pages, the request does not ask for failures, or trawl handles the
     /// outcome itself.
-    pub(crate) fn new(job: &Job, outcome: Outcome) -> Result<Self, Outcome> {
+    pub(crate) fn new(job: &ClaimedUrl, outcome: Outcome) -> Result<Self, Outcome> {
         let wanted = job.reader().and(job.request()).and_then(|request| request.new.failures);
         let attempt = job.attempts + 1;
         let view = wanted.and_then(|wanted| match &outcome {

@@ -12,7 +12,7 @@ use trawl_common::ports::{Claimed, Error, PageVisit};
 use trawl_common::settings::Retry;
 use trawl_common::time::UnixMs;
 
-use super::Job;
+use super::ClaimedUrl;
 use super::page_output::{ForSinks, PageOutput};
 
 /// A page with more links takes long to be settled, and no other waits for it.
@@ -102,14 +102,14 @@ pub(crate) fn aborted(health: &Health, error: impl Into<Error>) -> Outcome {
 }
 
 /// Approximate wait of a URL or a task whose crawl has as many in flight as its limit still allows.
-const AWAITED: Duration = Duration::from_secs(2);
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// Returns the outcome of a URL or a task that may not start; `None` if it may.
 pub(crate) fn not_started(start: Start) -> Option<Outcome> {
     match start {
         Start::Go => None,
         Start::Awaited => {
-            let until = UnixMs::now().plus(AWAITED.mul_f64(rand::random_range(1.0..2.0)));
+            let until = UnixMs::now().plus(RETRY_DELAY.mul_f64(rand::random_range(1.0..2.0)));
             Some(Outcome::Snooze { until })
         }
         Start::Poison => {
@@ -137,8 +137,8 @@ impl Settlement {
     }
 
     /// Creates the settlement of a job.
-    pub(crate) fn from_job(job: Job, disposition: impl Into<Disposition>) -> Self {
-        let Job { message, attempts, spider, .. } = job;
+    pub(crate) fn from_job(job: ClaimedUrl, disposition: impl Into<Disposition>) -> Self {
+        let ClaimedUrl { message, attempts, spider, .. } = job;
         let mut settlement = Self::new(message, disposition);
         settlement.0.attempts = attempts;
         let of_program = spider.spider.handler.as_ref().and_then(|handler| handler.retries);
@@ -148,13 +148,13 @@ impl Settlement {
     }
 
     /// Creates the settlement of a job that comes back later, and asks for another slot then.
-    pub(crate) fn snooze(mut job: Job, until: UnixMs) -> Self {
+    pub(crate) fn snooze(mut job: ClaimedUrl, until: UnixMs) -> Self {
         job.message.slot = None;
         Self::from_job(job, Disposition::Snooze { until })
     }
 
     /// Creates the settlement of a page, which from now on waits for its spider's sinks if it has anything for them.
-    pub(crate) fn done(job: Job, output: PageOutput, memory: Option<PageVisit>) -> Self {
+    pub(crate) fn done(job: ClaimedUrl, output: PageOutput, memory: Option<PageVisit>) -> Self {
         output.await_sinks();
         Self::from_job(job, Disposition::Done { output, memory })
     }

@@ -22,21 +22,21 @@ use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extraction, Extractor};
 use trawl_web::MemoryBudget;
 
-use self::threads::{LONGEST, Lost, Threads, Weight};
+use self::threads::{Lost, PARSE_TIMEOUT, Threads, Weight};
 
 /// Maximum size of a page that is parsed where it arrived, in bytes, if it needs no tree: handing it to a
 /// thread and waiting for the answer costs as much as half a page of usual size.
-const IN_PLACE: usize = 256 * 1024;
+const MAX_IN_PLACE: usize = 256 * 1024;
 
 /// A page that takes longer is heavy, and so are all pages of its domain for a while.
-const HEAVY: Duration = Duration::from_millis(100);
+const HEAVY_TIME: Duration = Duration::from_millis(100);
 
 /// A larger page may be heavy, in bytes.
-const LARGE: usize = 2 << 20;
+const LARGE_BYTES: usize = 2 << 20;
 
 /// The time for which a domain counts as heavy, and the maximum number of such domains.
-const REMEMBERED: Duration = Duration::from_secs(60);
-const DOMAINS: u64 = 10_000;
+const HEAVY_TTL: Duration = Duration::from_secs(60);
+const MAX_DOMAINS: u64 = 10_000;
 
 /// Approximate maximum size of a tree, in bytes per byte of its page: a node of some 200 bytes for every
 /// three of them (`<b>`), and the text once more.
@@ -59,7 +59,7 @@ impl Parser {
     /// take at most `memory` bytes.
     pub(crate) fn start(memory: u64) -> io::Result<Self> {
         let threads = Threads::start(available_parallelism()?.get().max(2))?;
-        let heavy = Cache::builder().max_capacity(DOMAINS).time_to_live(REMEMBERED).build();
+        let heavy = Cache::builder().max_capacity(MAX_DOMAINS).time_to_live(HEAVY_TTL).build();
         let half = MemoryBudget::new(memory / 2);
         Ok(Self { threads, heavy, light_trees: half, heavy_trees: MemoryBudget::new(memory / 2) })
     }
@@ -73,14 +73,14 @@ impl Parser {
         response: Response,
         request: Option<Arc<Request>>,
     ) -> Result<Extraction, Failure> {
-        if response.body.len() <= IN_PLACE && !extractor.needs_tree() {
+        if response.body.len() <= MAX_IN_PLACE && !extractor.needs_tree() {
             let never = AtomicBool::new(false);
             let extract = || extractor.extract_from(&url, &response, request.as_deref(), &never);
             return catch_unwind(AssertUnwindSafe(extract))
                 .unwrap_or_else(|panic| Err(lost(Lost::new(&*panic))));
         }
         let domain = HostKey::domain(&url.host());
-        let is_heavy = response.body.len() > LARGE || self.heavy.contains_key(&domain);
+        let is_heavy = response.body.len() > LARGE_BYTES || self.heavy.contains_key(&domain);
         let weight = if is_heavy { Weight::Heavy } else { Weight::Light };
         let trees = if is_heavy { &self.heavy_trees } else { &self.light_trees };
         let tree = (response.body.len() as u64).saturating_mul(TREE).min(MAX_TREE);
@@ -93,9 +93,9 @@ impl Parser {
         };
         let (extraction, took) = match self.threads.run(weight, work).await {
             Ok(done) => done,
-            Err(reason) => (Err(lost(reason)), LONGEST),
+            Err(reason) => (Err(lost(reason)), PARSE_TIMEOUT),
         };
-        if took > HEAVY {
+        if took > HEAVY_TIME {
             self.heavy.insert(domain, ());
         }
         extraction
@@ -105,7 +105,7 @@ impl Parser {
 fn lost(reason: Lost) -> Failure {
     match reason {
         Lost::Panicked(message) => Failure::new(Class::Crash, format_args!("the parser panicked: {message}")),
-        Lost::Overdue => Failure::new(Class::Parse, format_args!("not parsed within {LONGEST:?}")),
+        Lost::Overdue => Failure::new(Class::Parse, format_args!("not parsed within {PARSE_TIMEOUT:?}")),
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
         let url: CanonicalUrl = "https://example.com/".parse().unwrap();
         for needs_tree in [false, true] {
             let parser = Parser::start(1 << 20).unwrap();
-            for filler in [0, IN_PLACE] {
+            for filler in [0, MAX_IN_PLACE] {
                 let page = format!("<title>a</title>{}<h1>b</h1>", " ".repeat(filler));
                 let extraction =
                     parser.read(extractor(needs_tree), url.clone(), response(page), None).await.unwrap();

@@ -4,16 +4,17 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tracing::{error, info, warn};
 
 /// Maximum time for one piece of work, from when its thread starts it.
-pub(super) const LONGEST: Duration = Duration::from_secs(10);
+pub(super) const PARSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum number of late threads that are replaced. Each keeps a core busy and a page in memory: beyond this
 /// number the worker continues with fewer threads, in the worst case none, until one comes back.
@@ -24,7 +25,7 @@ const MOST_LATE: isize = 8;
 pub(super) enum Lost {
     /// The work panicked, with this message.
     Panicked(String),
-    /// It took longer than [`LONGEST`], and may still run.
+    /// It took longer than [`PARSE_TIMEOUT`], and may still run.
     Overdue,
 }
 
@@ -87,7 +88,7 @@ impl Threads {
         });
         self.0.add(weight, task);
         wait.has_begun = (&mut wait.begun).await.is_ok();
-        let answer = timeout(LONGEST, &mut wait.answered).await;
+        let answer = timeout(PARSE_TIMEOUT, &mut wait.answered).await;
         wait.is_over = answer.is_ok();
         answer.map_or(Err(Lost::Overdue), |answer| answer.unwrap_or(Err(Lost::Overdue)))
     }
@@ -95,7 +96,7 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        self.0.queue().is_closed = true;
+        self.0.queue.lock().is_closed = true;
         self.0.changed.notify_all();
     }
 }
@@ -172,7 +173,7 @@ impl Pool {
     }
 
     fn add(&self, weight: Weight, task: Task) {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         match weight {
             Weight::Light => queue.light.push_back(task),
             Weight::Heavy => queue.heavy.push_back(task),
@@ -183,7 +184,7 @@ impl Pool {
 
     /// Waits for the next piece of work; returns `None` when there will be none.
     fn next(&self) -> Option<(Weight, Task)> {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         loop {
             if let Some(next) = queue.take() {
                 return Some(next);
@@ -191,7 +192,7 @@ impl Pool {
             if queue.is_closed {
                 return None;
             }
-            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut queue);
         }
     }
 
@@ -208,7 +209,7 @@ impl Pool {
     /// Records the end of a piece of work, so that another may start.
     fn release(&self, weight: Weight) {
         if weight == Weight::Heavy {
-            self.queue().heavy_places += 1;
+            self.queue.lock().heavy_places += 1;
             self.changed.notify_one();
         }
     }
@@ -216,7 +217,7 @@ impl Pool {
     /// Replaces a late thread, unless too many are late.
     fn replace(self: &Arc<Self>, weight: Weight) {
         self.release(weight);
-        let mut counts = self.counts();
+        let mut counts = self.counts.lock();
         counts.late += 1;
         let late = counts.late;
         let hired =
@@ -234,20 +235,12 @@ impl Pool {
 
     /// Whether a late thread that comes back is still needed.
     fn takes_back(&self) -> bool {
-        let mut counts = self.counts();
+        let mut counts = self.counts.lock();
         counts.late -= 1;
         let is_needed = counts.missing > 0;
         counts.missing = counts.missing.saturating_sub(1);
         info!(late = counts.late, missing = counts.missing, "a late thread has come back");
         is_needed
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -308,7 +301,7 @@ mod tests {
         drop(second);
         drop(free);
         assert_eq!((first.await, threads.run(Weight::Light, |_| 7).await), (Ok(()), Ok(7)));
-        assert_eq!(threads.0.counts().late, 0);
+        assert_eq!(threads.0.counts.lock().late, 0);
     }
 
     #[tokio::test(start_paused = true)]
@@ -358,12 +351,12 @@ mod tests {
             all.push(free);
             assert_eq!(threads.run(Weight::Light, work).await, Err(Lost::Overdue));
         }
-        assert_eq!(threads.0.counts().missing, 1);
+        assert_eq!(threads.0.counts.lock().missing, 1);
         tokio::time::resume();
         let mut waiting = Box::pin(threads.run(Weight::Light, |_| 7));
         assert!(futures::poll!(&mut waiting).is_pending());
         all.pop();
         assert_eq!(waiting.await, Ok(7));
-        assert_eq!(threads.0.counts().missing, 0);
+        assert_eq!(threads.0.counts.lock().missing, 0);
     }
 }

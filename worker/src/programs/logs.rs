@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
+use parking_lot::Mutex;
 use tracing::{debug, error, info, trace, warn};
 use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::message::Message;
@@ -30,7 +31,7 @@ pub(crate) fn log(writer: &LogWriter, crawl: &CrawlRef, key: &str, lines: Vec<Lo
 }
 
 /// Maximum number of texts that are remembered; then all are forgotten.
-const REMEMBERED: usize = 1_000;
+const MAX_REMEMBERED: usize = 1_000;
 
 /// The texts of this process's log.
 static TOLD: LazyLock<Told> = LazyLock::new(Told::default);
@@ -43,8 +44,8 @@ impl Told {
     /// Returns what is logged of a text: all of it the first time, then its last line. The fleet's log has all of it each time.
     fn shown<'a>(&self, spider: &SpiderName, text: &'a str) -> Cow<'a, str> {
         let Some((before, last)) = text.trim_end().rsplit_once('\n') else { return text.into() };
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() >= REMEMBERED {
+        let mut told = self.0.lock();
+        if told.len() >= MAX_REMEMBERED {
             told.clear();
         }
         if told.insert(Fingerprint::from_text(&format!("{spider} {text}"))) {

@@ -2,10 +2,11 @@
 //! may be cancelled, or another worker may have it.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use trawl_common::frontier::message::Message;
@@ -14,10 +15,10 @@ use trawl_common::ports::{Fatal, Frontier};
 use trawl_common::time::UnixMs;
 
 /// Interval within which the program of a cancelled task is ended.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Maximum number of tasks to report.
-const NAMED: usize = 200;
+const MAX_REPORTED: usize = 200;
 
 /// The URLs and tasks that programs are working on.
 #[derive(Default)]
@@ -39,22 +40,22 @@ impl Watch {
     pub(crate) fn over(&self, message: &Message) -> Watched<'_> {
         let (number, lost) = (self.next.fetch_add(1, Ordering::Relaxed), CancellationToken::new());
         let busy = Busy { message: message.clone(), since: UnixMs::now(), lost: lost.clone() };
-        self.lock().insert(number, busy);
+        self.watched.lock().insert(number, busy);
         Watched { watch: self, number, lost }
     }
 
     /// Returns the tasks that programs are running with the time that each started; only some of them if
     /// there are many.
     pub(crate) fn tasks(&self) -> BTreeMap<String, UnixMs> {
-        let watched = self.lock();
+        let watched = self.watched.lock();
         let tasks =
             watched.values().filter_map(|busy| Some((busy.message.work.task()?.key.to_string(), busy.since)));
-        tasks.take(NAMED).collect()
+        tasks.take(MAX_REPORTED).collect()
     }
 
     /// Ends programs whose tasks are no longer this worker's, until the future is dropped.
     pub(crate) async fn run(self: Arc<Self>, frontier: Arc<dyn Frontier>, health: Arc<Health>) {
-        let mut ticks = interval(LOOK_EVERY);
+        let mut ticks = interval(CHECK_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
@@ -67,7 +68,7 @@ impl Watch {
     /// Checks which of them no longer belong to this worker.
     async fn look(&self, frontier: &dyn Frontier) -> Result<(), Fatal> {
         let watched: Vec<(Message, CancellationToken)> =
-            self.lock().values().map(|busy| (busy.message.clone(), busy.lost.clone())).collect();
+            self.watched.lock().values().map(|busy| (busy.message.clone(), busy.lost.clone())).collect();
         if watched.is_empty() {
             return Ok(());
         }
@@ -79,10 +80,6 @@ impl Watch {
             }
         }
         Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Busy>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -102,6 +99,6 @@ impl Watched<'_> {
 
 impl Drop for Watched<'_> {
     fn drop(&mut self) {
-        self.watch.lock().remove(&self.number);
+        self.watch.watched.lock().remove(&self.number);
     }
 }

@@ -2,11 +2,12 @@
 //! users of the machine may reach the port, but know neither.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use data_encoding::BASE64;
 use hyper::HeaderMap;
 use hyper::header::PROXY_AUTHORIZATION;
+use parking_lot::RwLock;
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +16,7 @@ use trawl_common::names::CrawlRef;
 use super::User;
 
 /// Maximum number of connections of one run.
-pub(super) const CONNECTIONS: usize = 128;
+pub(super) const MAX_CONNECTIONS: usize = 128;
 
 /// One run of a program.
 pub(super) struct Run {
@@ -42,7 +43,15 @@ impl Run {
     ) -> Self {
         let name = format!("run-{:016x}", rand::random::<u64>());
         let secret = format!("{:032x}", rand::random::<u128>());
-        Self { name, secret, user, crawl, task, ended, connections: Arc::new(Semaphore::new(CONNECTIONS)) }
+        Self {
+            name,
+            secret,
+            user,
+            crawl,
+            task,
+            ended,
+            connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+        }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -67,7 +76,7 @@ pub(super) struct Issued {
 impl Credentials {
     pub(super) fn issue(self: &Arc<Self>, run: Run) -> Issued {
         let run = Arc::new(run);
-        let mut runs = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = self.0.write();
         runs.insert(run.name.clone(), Arc::clone(&run));
         Issued { all: Arc::clone(self), run }
     }
@@ -81,7 +90,7 @@ impl Credentials {
         }
         let decoded = String::from_utf8(BASE64.decode(encoded.trim().as_bytes()).ok()?).ok()?;
         let (name, secret) = decoded.split_once(':')?;
-        let runs = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let runs = self.0.read();
         let run = runs.get(name).map(Arc::clone);
         run.filter(|run| bool::from(run.secret.as_bytes().ct_eq(secret.as_bytes())))
     }
@@ -89,7 +98,7 @@ impl Credentials {
 
 impl Drop for Issued {
     fn drop(&mut self) {
-        let mut runs = self.all.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = self.all.0.write();
         runs.remove(&self.run.name);
         drop(runs);
         self.run.ended.cancel();

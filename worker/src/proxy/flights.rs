@@ -7,7 +7,7 @@
 
 /// A flight in TLS that is no longer than this, in bytes, holds no request: it ends the connection (RFC 8446
 /// 6.1), or is an acknowledgement frame of HTTP/2.
-const SMALL: usize = 48;
+const MAX_SMALL_FLIGHT: usize = 48;
 
 /// The type of data records, which in TLS 1.3 are also used at the end of a handshake (RFC 8446 5.1, 5.2).
 const DATA: u8 = 23;
@@ -44,7 +44,7 @@ impl Flights {
             (self.is_open, self.bytes, self.is_counted) = (true, 0, false);
         }
         self.bytes += self.content.data(bytes);
-        let least = if let Content::Tls(_) = self.content { SMALL } else { 0 };
+        let least = if let Content::Tls(_) = self.content { MAX_SMALL_FLIGHT } else { 0 };
         if self.is_counted || self.bytes <= least {
             return false;
         }

@@ -10,6 +10,7 @@ use http_body_util::BodyExt;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::{Request, Response};
 use tokio::time::{Instant, Sleep, sleep};
+use trawl_common::frontier::outcome::is_welcoming;
 use trawl_common::host_schedules::HostPermit;
 use trawl_common::metrics;
 use trawl_common::web::url::CanonicalUrl;
@@ -38,7 +39,7 @@ pub(super) async fn forward(
         }
     };
     let status = response.status().as_u16();
-    let is_welcome = status < 500 && refusal.is_none();
+    let is_welcome = is_welcoming(status);
     let under_way = UnderWay { permit: Some(permit), is_welcome, status, begun };
     if let Some(refusal) = refusal {
         let (asker, politeness) = (&proxy.asker, &run.user.own.politeness);

@@ -24,17 +24,17 @@ use super::refusal::{Body, Refusal};
 use super::{HandlerProxy, forward, tunnel};
 
 /// Maximum number of unauthenticated connections; one more ends the oldest of them.
-const UNKNOWN: usize = 256;
+const MAX_UNAUTHENTICATED: usize = 256;
 /// Maximum time for the head of a request to arrive, and for a connection to be idle.
-const HEAD: Duration = Duration::from_secs(15);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum number of header fields of a request.
-const FIELDS: usize = 100;
+const MAX_FIELDS: usize = 100;
 /// Maximum length of the head of a request, in bytes.
-const HEAD_BYTES: usize = 64 * 1024;
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// The time that a program may delay the data sent to it before its connection is closed ([`Paced`]).
-const STALL: Duration = Duration::from_secs(30);
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Delay before the next attempt to accept a connection when the process has too many files open.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Starts to listen, and returns the address.
 pub(super) fn start(proxy: &Arc<HandlerProxy>) -> io::Result<SocketAddr> {
@@ -52,7 +52,8 @@ pub(super) fn start(proxy: &Arc<HandlerProxy>) -> io::Result<SocketAddr> {
 }
 
 async fn accept(proxy: Arc<HandlerProxy>, listener: TcpListener) {
-    let (permits, newcomers) = (Arc::new(Semaphore::new(UNKNOWN)), Arc::new(Newcomers::default()));
+    let (permits, newcomers) =
+        (Arc::new(Semaphore::new(MAX_UNAUTHENTICATED)), Arc::new(Newcomers::default()));
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -73,7 +74,7 @@ async fn accept(proxy: Arc<HandlerProxy>, listener: TcpListener) {
             }
             Err(error) => {
                 warn!(%error, "the proxy cannot accept a connection of a program");
-                sleep(PAUSE).await;
+                sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
@@ -90,10 +91,11 @@ where
         async move { Ok::<_, Infallible>(handle(&proxy, &connection, request).await) }
     });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(FIELDS);
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_headers(MAX_FIELDS);
     // A buffer may grow beyond its limit by half.
-    http.max_buf_size(HEAD_BYTES).max_header_size(HEAD_BYTES);
-    let serving = http.serve_connection(TokioIo::new(Paced::new(stream, STALL)), service).with_upgrades();
+    http.max_buf_size(MAX_HEAD_BYTES).max_header_size(MAX_HEAD_BYTES);
+    let serving =
+        http.serve_connection(TokioIo::new(Paced::new(stream, STALL_TIMEOUT)), service).with_upgrades();
     tokio::select! {
         ended = serving => if let Err(error) = ended {
             debug!(%error, "a program's connection to the proxy broke");

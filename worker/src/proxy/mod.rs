@@ -24,9 +24,10 @@ mod tunnel;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -42,7 +43,7 @@ use self::credentials::{Credentials, Run};
 use crate::schedule::polite::{AsSpider, PoliteClient};
 
 /// The time that connections get to end when the proxy does.
-const LAST_WORD: Duration = Duration::from_secs(1);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 
 /// The proxy of a process.
 pub struct HandlerProxy {
@@ -108,7 +109,7 @@ impl HandlerProxy {
 
     /// Returns the address that it listens on; starts to listen if necessary.
     fn address(self: &Arc<Self>) -> io::Result<SocketAddr> {
-        let mut address = self.address.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut address = self.address.lock();
         match *address {
             Some(address) => Ok(address),
             None => Ok(*address.insert(listen::start(self)?)),
@@ -117,7 +118,7 @@ impl HandlerProxy {
 
     /// Returns the address that it listens on, if there was a run.
     fn known_address(&self) -> Option<SocketAddr> {
-        *self.address.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.address.lock()
     }
 
     /// Returns a guard that ends the proxy when dropped.
@@ -129,7 +130,7 @@ impl HandlerProxy {
     pub(crate) async fn end(&self) {
         self.stop.cancel();
         self.tasks.close();
-        let _ = timeout(LAST_WORD, self.tasks.wait()).await;
+        let _ = timeout(SHUTDOWN_GRACE, self.tasks.wait()).await;
     }
 }
 

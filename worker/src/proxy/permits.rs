@@ -17,7 +17,7 @@ use crate::schedule::polite::NotAsked;
 
 /// Maximum time that a request waits: slots are reserved half a minute ahead, and if there is a crawl it
 /// always takes half of them.
-const LONGEST: Duration = Duration::from_secs(120);
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Waits for a permit to request `url`, if its host's robots.txt allows that.
 pub(super) async fn request(
@@ -25,7 +25,7 @@ pub(super) async fn request(
     user: &Arc<User>,
     url: &CanonicalUrl,
 ) -> Result<(HostPolicy, HostPermit), Refusal> {
-    let deadline = Instant::now() + LONGEST;
+    let deadline = Instant::now() + PERMIT_TIMEOUT;
     wait(proxy, async {
         may_ask(proxy, user, url).await?;
         let policy = policy(proxy, user, url).await?;
@@ -42,7 +42,7 @@ pub(super) async fn exchange(
     user: &Arc<User>,
     url: &CanonicalUrl,
 ) -> Result<HostPermit, Refusal> {
-    let deadline = Instant::now() + LONGEST;
+    let deadline = Instant::now() + PERMIT_TIMEOUT;
     wait(proxy, async {
         may_ask(proxy, user, url).await?;
         let policy = user.own.politeness.host_policy(&url.host());
@@ -56,7 +56,8 @@ async fn wait<T>(
     asking: impl Future<Output = Result<T, NotAsked>>,
 ) -> Result<T, Refusal> {
     // A slot at the end of that time can be used.
-    let asked = timeout(LONGEST + QUANTUM, asking).await.map_err(|_| Refusal::overdue(LONGEST))?;
+    let asked =
+        timeout(PERMIT_TIMEOUT + QUANTUM, asking).await.map_err(|_| Refusal::overdue(PERMIT_TIMEOUT))?;
     asked.map_err(|not_asked| {
         if let NotAsked::Port(error) = &not_asked {
             proxy.asker.schedules.health.ends_by(error.clone());

@@ -10,7 +10,7 @@ use hyper::{Response, StatusCode};
 use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::time::UnixMs;
 
-use super::credentials::CONNECTIONS;
+use super::credentials::MAX_CONNECTIONS;
 use crate::schedule::polite::{NotAsked, blocked};
 
 /// The body of a response.
@@ -54,7 +54,7 @@ impl Refusal {
 
     /// Returns the refusal for a run with too many connections.
     pub(super) fn crowded() -> Self {
-        let why = format!("the program has {CONNECTIONS} connections to the proxy: close some");
+        let why = format!("the program has {MAX_CONNECTIONS} connections to the proxy: close some");
         let refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, "connection_limit_reached", why);
         Self { retry_after: Some(Duration::from_secs(1)), ..refusal }
     }

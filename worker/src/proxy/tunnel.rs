@@ -4,12 +4,13 @@
 
 use std::future::pending;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tokio::time::{Instant, interval};
 use tracing::debug;
@@ -23,14 +24,14 @@ use super::refusal::{Body, Refusal, empty};
 use super::{HandlerProxy, permits};
 
 /// Maximum time that a tunnel may be idle.
-const IDLE: Duration = Duration::from_secs(300);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 /// Maximum lifetime of a tunnel.
-const LONGEST: Duration = Duration::from_secs(3_600);
+const MAX_LIFETIME: Duration = Duration::from_secs(3_600);
 /// An exchange is over when the host has sent something, and then nothing for this time. It no longer counts
 /// as in flight then.
-const QUIET: Duration = Duration::from_millis(250);
+const QUIET_TIMEOUT: Duration = Duration::from_millis(250);
 /// Interval at which to check these times.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum number of bytes read at once.
 const BUFFER: usize = 16 * 1024;
 
@@ -143,13 +144,13 @@ impl Tunnel {
             if read == 0 {
                 return server.shutdown().await;
             }
-            let is_further = self.state().client_sent(&buffer[..read]);
+            let is_further = self.state.lock().client_sent(&buffer[..read]);
             if is_further {
                 // The previous exchange is over.
-                self.state().permit = None;
+                self.state.lock().permit = None;
                 let permit = permits::exchange(&self.proxy, &self.run.user, &self.url).await;
                 let permit = permit.map_err(|refusal| io::Error::other(refusal.why().to_owned()))?;
-                self.state().begins(permit);
+                self.state.lock().begins(permit);
             }
             server.write_all(&buffer[..read]).await?;
         }
@@ -166,7 +167,7 @@ impl Tunnel {
             if read == 0 {
                 return Ok(());
             }
-            self.state().server_sent();
+            self.state.lock().server_sent();
             client.write_all(&buffer[..read]).await?;
         }
     }
@@ -175,22 +176,18 @@ impl Tunnel {
     /// exchanges that are over.
     async fn lasts(&self) {
         let begun = Instant::now();
-        let mut looks = interval(LOOK);
+        let mut looks = interval(CHECK_INTERVAL);
         loop {
             looks.tick().await;
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let quiet = state.last.elapsed();
-            if quiet >= IDLE || begun.elapsed() >= LONGEST {
+            if quiet >= IDLE_TIMEOUT || begun.elapsed() >= MAX_LIFETIME {
                 return;
             }
-            if state.is_answered && quiet >= QUIET {
+            if state.is_answered && quiet >= QUIET_TIMEOUT {
                 state.permit = None;
             }
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -20,17 +20,17 @@ use super::domains::Domains;
 use crate::spiders::LoadedSpider;
 
 /// Interval at which to check for busy threads, while a response takes its time.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A timer that fires later than this shows that the threads are busy.
-const LATE: Duration = Duration::from_millis(150);
+const MAX_TIMER_DELAY: Duration = Duration::from_millis(150);
 
 /// A busy process has used at least this fraction of its time as CPU time, even if other processes keep all
 /// processors busy too.
-const BUSY: u32 = 5;
+const BUSY_FRACTION: u32 = 5;
 
 /// Delay before an aborted fetch is repeated.
-const AWAY: Duration = Duration::from_secs(2);
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// Runs `ask` on the threads that suit a domain. Returns the time at which to repeat it if it was aborted.
 pub(crate) async fn ask<T>(
@@ -45,7 +45,7 @@ pub(crate) async fn ask<T>(
     let answer = unless_busy(ask(&spider.fetcher), cpu_time).await;
     answer.ok_or_else(|| {
         domains.kept_busy(domain);
-        UnixMs::now().plus(AWAY)
+        UnixMs::now().plus(RETRY_DELAY)
     })
 }
 
@@ -57,12 +57,12 @@ async fn unless_busy<T>(call: impl Future<Output = T>, cpu_time: impl Fn() -> Du
     let (mut was_late, mut used) = (false, None);
     loop {
         let begun = Instant::now();
-        if let Ok(result) = timeout(LOOK, &mut call).await {
+        if let Ok(result) = timeout(CHECK_INTERVAL, &mut call).await {
             return Some(result);
         }
         let (passed, used_now) = (begun.elapsed(), cpu_time());
-        let was_starved = used.is_some_and(|used| used_now.saturating_sub(used) < passed / BUSY);
-        let is_late = passed > LOOK + LATE && !was_starved;
+        let was_starved = used.is_some_and(|used| used_now.saturating_sub(used) < passed / BUSY_FRACTION);
+        let is_late = passed > CHECK_INTERVAL + MAX_TIMER_DELAY && !was_starved;
         if was_late && is_late {
             return None;
         }
@@ -93,12 +93,12 @@ mod tests {
     /// The CPU time of a process that rarely had a processor.
     fn starved() -> impl Fn() -> Duration {
         let begun = Instant::now();
-        move || begun.elapsed() / (BUSY * 2)
+        move || begun.elapsed() / (BUSY_FRACTION * 2)
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_takes_its_time_goes_on_while_its_threads_are_in_time() {
-        let slow = sleep(LOOK * 100);
+        let slow = sleep(CHECK_INTERVAL * 100);
         assert_eq!(unless_busy(slow, busy()).await, Some(()));
     }
 
@@ -108,7 +108,7 @@ mod tests {
         for _ in 0..2 {
             yield_now().await;
             assert!(!call.is_finished());
-            advance(LOOK + LATE * 2).await;
+            advance(CHECK_INTERVAL + MAX_TIMER_DELAY * 2).await;
         }
         assert_eq!(call.await.unwrap(), None);
     }
@@ -118,7 +118,7 @@ mod tests {
         let call = tokio::spawn(unless_busy(pending::<()>(), starved()));
         for _ in 0..5 {
             yield_now().await;
-            advance(LOOK + LATE * 2).await;
+            advance(CHECK_INTERVAL + MAX_TIMER_DELAY * 2).await;
         }
         yield_now().await;
         assert!(!call.is_finished());
@@ -127,9 +127,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn it_goes_on_when_they_come_late_once_now_and_then() {
         let call = tokio::spawn(unless_busy(pending::<()>(), busy()));
-        for late in [LATE * 2, Duration::ZERO, LATE * 2, Duration::ZERO] {
+        for late in [MAX_TIMER_DELAY * 2, Duration::ZERO, MAX_TIMER_DELAY * 2, Duration::ZERO] {
             yield_now().await;
-            advance(LOOK + late).await;
+            advance(CHECK_INTERVAL + late).await;
         }
         yield_now().await;
         assert!(!call.is_finished());
@@ -137,10 +137,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_there_by_then_counts_however_late() {
-        let call = tokio::spawn(unless_busy(sleep(LOOK * 2), busy()));
+        let call = tokio::spawn(unless_busy(sleep(CHECK_INTERVAL * 2), busy()));
         for _ in 0..2 {
             yield_now().await;
-            advance(LOOK + LATE * 2).await;
+            advance(CHECK_INTERVAL + MAX_TIMER_DELAY * 2).await;
         }
         assert_eq!(call.await.unwrap(), Some(()));
     }

@@ -1,7 +1,7 @@
 //! Back-offs: a host that answers 429 or 503 must be left alone by the whole fleet, which is not a failure of
 //! the URL.
 
-use trawl_common::frontier::outcome::{Class, Failure, Outcome, is_refusal};
+use trawl_common::frontier::outcome::{Class, Failure, Outcome, is_welcoming};
 use trawl_common::politeness::waiting::FIRST_LOOK;
 use trawl_common::settings::Retry;
 use trawl_common::spider::Then;
@@ -9,17 +9,17 @@ use trawl_common::time::UnixMs;
 use trawl_web::Answer;
 
 use super::Scheduling;
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 use crate::job::settlement::aborted;
 use crate::telemetry::idle_reasons::Why;
 
 /// The number of refusals after which further ones of a URL count as failures: it may be the URL that the
 /// host cannot serve.
-const MOST: u16 = 10;
+const MAX_REFUSALS: u16 = 10;
 
-/// Whether a host may be asked as before after this response: not after a refusal, nor after a server error.
-pub(crate) fn is_welcome(answer: &Result<Answer, Failure>) -> bool {
-    status(answer).is_some_and(|status| status < 500 && !is_refusal(status))
+/// Whether a host may be asked as before after this response, which its spider's rules may call a ban.
+pub(crate) fn is_welcome(answer: &Result<Answer, Failure>, ban: Option<&Failure>) -> bool {
+    ban.is_none() && status(answer).is_some_and(is_welcoming)
 }
 
 /// Returns the status of a host's response; for a redirect, a status like it.
@@ -34,7 +34,7 @@ pub(crate) fn status(answer: &Result<Answer, Failure>) -> Option<u16> {
 }
 
 /// Returns the outcome of a URL whose response is a ban by its spider's rules.
-pub(crate) async fn banned(scheduling: &Scheduling, job: &mut Job, failure: Failure) -> Outcome {
+pub(crate) async fn banned(scheduling: &Scheduling, job: &mut ClaimedUrl, failure: Failure) -> Outcome {
     match job.spider.bans.then {
         Then::Retry => job.failed_for_now(&scheduling.context.settings.retry, failure),
         Then::BackOff => left_alone(scheduling, job, failure).await,
@@ -42,7 +42,7 @@ pub(crate) async fn banned(scheduling: &Scheduling, job: &mut Job, failure: Fail
 }
 
 /// Makes the fleet leave the last host of a job alone, and returns the job's outcome.
-pub(crate) async fn left_alone(scheduling: &Scheduling, job: &mut Job, failure: Failure) -> Outcome {
+pub(crate) async fn left_alone(scheduling: &Scheduling, job: &mut ClaimedUrl, failure: Failure) -> Outcome {
     match leave_alone(scheduling, job, &failure).await {
         Ok(until) => refused(&scheduling.context.settings.retry, job, failure, until),
         Err(outcome) => outcome,
@@ -53,7 +53,7 @@ pub(crate) async fn left_alone(scheduling: &Scheduling, job: &mut Job, failure: 
 /// the job if that cannot be stored.
 pub(crate) async fn leave_alone(
     scheduling: &Scheduling,
-    job: &Job,
+    job: &ClaimedUrl,
     failure: &Failure,
 ) -> Result<UnixMs, Outcome> {
     let politeness = &job.spider.politeness;
@@ -69,9 +69,9 @@ pub(crate) async fn leave_alone(
 
 /// Returns the outcome of a URL whose host is in a back-off until `until`. It is tried earlier, in case an
 /// operator lifts the back-off.
-pub(crate) fn refused(policy: &Retry, job: &mut Job, failure: Failure, until: UnixMs) -> Outcome {
+pub(crate) fn refused(policy: &Retry, job: &mut ClaimedUrl, failure: Failure, until: UnixMs) -> Outcome {
     job.message.refusals = job.message.refusals.saturating_add(1);
-    if job.message.refusals > MOST {
+    if job.message.refusals > MAX_REFUSALS {
         return match failure.class {
             Class::Banned => job.failed_for_now(policy, failure),
             _ => job.failed(policy, failure),

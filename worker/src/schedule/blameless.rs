@@ -14,10 +14,10 @@ use super::Scheduling;
 use crate::spiders::LoadedSpider;
 
 /// Approximate delay before a URL is tried again.
-const TRY_AGAIN: Duration = Duration::from_secs(5);
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// Time without a repetition after which the shortage counts as over.
-const OVER: Duration = Duration::from_secs(20);
+const RECOVERY_TIME: Duration = Duration::from_secs(20);
 
 /// Name in the log and in the health report for everything that this machine may lack.
 const ASKING: &str = "asking hosts";
@@ -45,7 +45,7 @@ pub(crate) fn fails(scheduling: &Scheduling, spider: &LoadedSpider, failure: &Fa
         (Class::Proxy, Some(asking)) => scheduling.context.health.fails(&asking, &error),
         _ => lacks(scheduling, &error),
     }
-    UnixMs::now().plus(TRY_AGAIN.mul_f64(rand::random_range(1.0..2.0)))
+    UnixMs::now().plus(RETRY_DELAY.mul_f64(rand::random_range(1.0..2.0)))
 }
 
 /// Records that the proxy works, if the spider uses one.
@@ -65,7 +65,7 @@ pub(crate) fn wanting_until(scheduling: &Scheduling) -> Option<Instant> {
 
 fn lacks(scheduling: &Scheduling, error: &Error) {
     scheduling.wanting.for_a_while();
-    scheduling.context.health.fails_lately(ASKING, error, OVER);
+    scheduling.context.health.fails_lately(ASKING, error, RECOVERY_TIME);
 }
 
 fn asking_proxy(spider: &LoadedSpider) -> Option<String> {

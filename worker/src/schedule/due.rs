@@ -8,11 +8,11 @@ use trawl_common::ports::Fatal;
 
 use super::fetch_permits::FetchPermits;
 use crate::claim::Claims;
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 
 /// Jobs to schedule when there are permits.
 pub(super) struct Due {
-    pub(super) jobs: VecDeque<Job>,
+    pub(super) jobs: VecDeque<ClaimedUrl>,
     pub(super) permits: FetchPermits,
 }
 
@@ -23,7 +23,10 @@ impl Due {
 
     /// Waits for permits. Returns as many jobs: those that are due, or, unless `claimed` is `None`, newly
     /// claimed ones. `None` when settling has stopped. Cancelling the call loses nothing.
-    pub(super) async fn next(&mut self, claimed: Option<&mut Claims>) -> Result<Option<Vec<Job>>, Fatal> {
+    pub(super) async fn next(
+        &mut self,
+        claimed: Option<&mut Claims>,
+    ) -> Result<Option<Vec<ClaimedUrl>>, Fatal> {
         if self.jobs.is_empty() && claimed.is_none() {
             return std::future::pending().await;
         }

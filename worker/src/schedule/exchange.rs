@@ -10,9 +10,9 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot::{self, Receiver, Sender};
 use tokio::time::{Instant, sleep_until};
 use trawl_common::host_schedules::HostRequest;
@@ -73,7 +73,7 @@ impl SlotExchange {
 
     /// The number of requests that wait for slots of a host.
     pub(super) fn waiting(&self, host: &HostKey) -> usize {
-        self.lock().get(host).map_or(0, VecDeque::len)
+        self.0.lock().get(host).map_or(0, VecDeque::len)
     }
 
     /// Hands the slot of a URL over to a request of its host with a higher rank, and returns the request's
@@ -82,7 +82,7 @@ impl SlotExchange {
     pub(super) fn exchange(&self, url: &HostRequest, rank: Rank, now: UnixMs) -> Option<Reserved> {
         let is_good = |slot: &UnixMs| now <= slot.plus(url.pace.honoured());
         let slot = url.slot.filter(|slot| !url.waits_for_host_only && is_good(slot))?;
-        let mut hosts = self.lock();
+        let mut hosts = self.0.lock();
         let requests = hosts.get_mut(&url.key)?;
         loop {
             let first = requests.front_mut()?;
@@ -99,14 +99,10 @@ impl SlotExchange {
     }
 
     fn enter(&self, host: &HostKey, waiting: Waiting) {
-        let mut hosts = self.lock();
+        let mut hosts = self.0.lock();
         let requests = hosts.entry(host.clone()).or_default();
         let at = requests.partition_point(|before| before.rank >= waiting.rank);
         requests.insert(at, waiting);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<HostKey, VecDeque<Waiting>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -128,7 +124,7 @@ impl Offer<'_> {
 impl Drop for Offer<'_> {
     fn drop(&mut self) {
         self.handed_over.close();
-        if let Entry::Occupied(mut host) = self.exchange.lock().entry(self.host.clone()) {
+        if let Entry::Occupied(mut host) = self.exchange.0.lock().entry(self.host.clone()) {
             host.get_mut().retain(|waiting| !waiting.earlier.is_closed());
             if host.get().is_empty() {
                 host.remove();
@@ -204,7 +200,7 @@ mod tests {
         assert_eq!(given, [None, Some(21), None, Some(22), None, None]);
         let got = futures::future::join_all(requests).await;
         assert_eq!(got.into_iter().map(Result::unwrap).collect::<Vec<_>>(), [UnixMs(2), UnixMs(4)]);
-        assert!(exchange.lock().is_empty());
+        assert!(exchange.0.lock().is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -239,7 +235,7 @@ mod tests {
         assert_eq!(exchange.wait(&key, Rank::OfProgram, UnixMs(21), OWN).await, UnixMs(21));
         assert_eq!(begun.elapsed(), OWN);
         assert_eq!(at_once(&exchange, &url(1)), None);
-        assert!(exchange.lock().is_empty());
+        assert!(exchange.0.lock().is_empty());
     }
 
     #[tokio::test(start_paused = true)]

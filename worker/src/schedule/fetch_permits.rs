@@ -11,7 +11,7 @@ use trawl_common::politeness::ceiling::Ceiling;
 const BATCH_WAIT: Duration = Duration::from_millis(5);
 
 /// Permits older than this have outlived the burst of the ceiling.
-const FRESH: Duration = Duration::from_millis(50);
+const MAX_AGE: Duration = Duration::from_millis(50);
 
 /// The permits of a worker. One is taken before a host is asked for a slot, so that no slot passes while its
 /// URL waits.
@@ -54,7 +54,7 @@ impl FetchPermits {
             self.acquire_now();
         }
         let (since, permit) = self.spare.pop()?;
-        if since.elapsed() > FRESH {
+        if since.elapsed() > MAX_AGE {
             // The page starts now, so it counts towards the ceiling now.
             self.ceiling.try_pass();
         }

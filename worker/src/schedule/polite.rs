@@ -8,8 +8,6 @@ use trawl_common::frontier::outcome::Failure;
 use trawl_common::health::Health;
 use trawl_common::host_schedules::{Decision, HostPermit, HostRequest, HostSchedules};
 use trawl_common::names::CrawlRef;
-use trawl_common::politeness::addresses::AddressRate;
-use trawl_common::politeness::ceiling::Ceiling;
 use trawl_common::politeness::gcra::Standing;
 use trawl_common::politeness::robots::RobotsName;
 use trawl_common::politeness::waiting::{NEAR, SOON};
@@ -19,11 +17,11 @@ use trawl_common::spider::Spider;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::{CanonicalUrl, Host, Origin};
-use trawl_web::{Fetcher, NoRobots};
+use trawl_web::{Fetcher, NoRobots, RobotsWay};
 
 use super::exchange::{Rank, SlotExchange};
 use super::robots_memory::{RobotsMemory, RobotsVerdict};
-use super::robots_store::{known_or_fetched, time_to_live};
+use super::robots_store::known_or_fetched;
 use crate::telemetry::host_log::HostLog;
 
 /// Sends requests by the schedules that all share.
@@ -75,15 +73,9 @@ pub(crate) enum NotAsked {
 impl PoliteClient {
     /// Returns an instance for a process that does not crawl, with the schedules in `hosts`.
     pub(crate) fn alone(settings: Arc<Settings>, hosts: Arc<dyn Hosts>) -> Self {
-        let schedules = HostSchedules {
-            hosts,
-            health: Arc::new(Health::fail_fast()),
-            in_flight: Arc::default(),
-            // No request takes longer.
-            lapse: settings.fetch.timeout + NEAR,
-            ceiling: Arc::new(Ceiling::new(settings.fetch.max_rate)),
-            addresses: Arc::new(AddressRate::new(settings.politeness.address_rate)),
-        };
+        // No request takes longer.
+        let lapse = settings.fetch.timeout + NEAR;
+        let schedules = HostSchedules::new(hosts, Arc::new(Health::fail_fast()), lapse, &settings);
         let (robots, exchange, host_log) = Default::default();
         Self { settings, schedules, robots, exchange, host_log }
     }
@@ -117,33 +109,40 @@ impl PoliteClient {
     /// Gets an origin's robots.txt, from the fleet or from the origin. Must run to its end: others may wait
     /// for the file.
     pub(crate) async fn learn(&self, spider: &AsSpider, origin: &Origin) -> Result<(), NotAsked> {
-        let Self { settings, schedules, robots, .. } = self;
-        let HostSchedules { hosts, health, .. } = schedules;
-        let key = spider.politeness.robots_key(origin);
+        let AsSpider { fetcher, politeness, robots_name } = spider;
+        let fetch = async |way: &mut RobotsWay| fetcher.robots(&self.schedules, politeness, way).await;
+        let host = || politeness.host_policy(&origin.robots_txt().host()).key;
+        self.learn_by(politeness, robots_name, origin, fetch).await.map_err(|error| match error {
+            NoRobots::Later(until) => NotAsked::Later(host(), until),
+            NoRobots::Blocked => NotAsked::Blocked(host()),
+            NoRobots::Refused(_, failure, _) | NoRobots::Blameless(failure) => NotAsked::Failed(failure),
+            NoRobots::Failed(error) => NotAsked::Port(error),
+        })
+    }
+
+    /// Gets an origin's robots.txt from the fleet or, by `fetch`, from the origin, and remembers it. One process
+    /// fetches it, and the others wait for that. If redirects take longer than the lease, another one starts as
+    /// well.
+    pub(super) async fn learn_by(
+        &self,
+        politeness: &Politeness,
+        name: &RobotsName,
+        origin: &Origin,
+        fetch: impl AsyncFnOnce(&mut RobotsWay) -> Result<trawl_web::Robots, NoRobots>,
+    ) -> Result<(), NoRobots> {
+        let Self { settings, schedules: HostSchedules { hosts, health, .. }, robots, .. } = self;
+        let key = politeness.robots_key(origin);
         let fetching = async || {
             let mut way = robots.way(origin);
-            let answer = spider.fetcher.robots(schedules, &spider.politeness, &mut way).await;
-            if answer.is_err() {
+            let fetched = fetch(&mut way).await;
+            if fetched.is_err() {
                 robots.keep_way(origin.clone(), way);
             }
-            answer.map(|robots| {
-                let ttl = time_to_live(&robots, &settings.retry);
-                (robots.file, ttl)
-            })
+            fetched
         };
-        let host = || spider.politeness.host_policy(&origin.robots_txt().host()).key;
-        match known_or_fetched(&**hosts, health, settings, &key, fetching).await.map_err(NotAsked::Port)? {
-            Ok(file) => {
-                robots.remember(&settings.retry, key, &spider.robots_name, &file);
-                Ok(())
-            }
-            Err(NoRobots::Later(until)) => Err(NotAsked::Later(host(), until)),
-            Err(NoRobots::Blocked) => Err(NotAsked::Blocked(host())),
-            Err(NoRobots::Refused(_, failure, _) | NoRobots::Blameless(failure)) => {
-                Err(NotAsked::Failed(failure))
-            }
-            Err(NoRobots::Failed(error)) => Err(NotAsked::Port(error)),
-        }
+        let file = known_or_fetched(&**hosts, health, settings, &key, fetching).await?;
+        robots.remember(&settings.retry, key, name, &file);
+        Ok(())
     }
 
     /// Makes the fleet leave a host alone that answered with `failure` to a request of `crawl`, if it was of one.

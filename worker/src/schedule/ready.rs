@@ -3,13 +3,13 @@
 use tokio::sync::OwnedSemaphorePermit;
 use trawl_common::host_schedules::HostPermit;
 
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 use crate::job::NoPage;
 use crate::schedule::domains::UnderWay;
 
 /// A job that may start.
 pub(crate) struct Ready {
-    pub(crate) job: Job,
+    pub(crate) job: ClaimedUrl,
     pub(crate) next: Next,
 }
 

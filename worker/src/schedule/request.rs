@@ -15,7 +15,7 @@ use trawl_common::web::url::Origin;
 
 use super::Scheduling;
 use super::robots_memory::RobotsVerdict;
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 use crate::job::settlement::aborted;
 use crate::telemetry::idle_reasons::Why;
 
@@ -38,7 +38,7 @@ pub(super) enum NotAsked {
 /// Returns the request for a slot of a job's host.
 pub(super) fn prepare(
     scheduling: &Scheduling,
-    job: &Job,
+    job: &ClaimedUrl,
     now: UnixMs,
 ) -> std::result::Result<HostRequest, NotAsked> {
     let message = &job.message;
@@ -83,7 +83,10 @@ pub(super) async fn ask_hosts(scheduling: &Scheduling, requests: &[HostRequest])
 
 /// Requests permission to follow a redirect of a job that is being fetched. It does not wait for a slot: a URL that its
 /// host does not admit at once comes back.
-pub(crate) async fn ask(scheduling: &Scheduling, job: &mut Job) -> std::result::Result<HostPermit, Outcome> {
+pub(crate) async fn ask(
+    scheduling: &Scheduling,
+    job: &mut ClaimedUrl,
+) -> std::result::Result<HostPermit, Outcome> {
     let mut request = match prepare(scheduling, job, UnixMs::now()) {
         Ok(request) => request,
         Err(NotAsked::Never(outcome)) => return Err(outcome),
@@ -104,7 +107,7 @@ pub(crate) async fn ask(scheduling: &Scheduling, job: &mut Job) -> std::result::
 }
 
 /// Returns the permit, or the outcome of a job without one.
-pub(super) fn decided(job: &mut Job, decision: Decision) -> std::result::Result<HostPermit, Outcome> {
+pub(super) fn decided(job: &mut ClaimedUrl, decision: Decision) -> std::result::Result<HostPermit, Outcome> {
     let now = UnixMs::now();
     let message = &mut job.message;
     match decision {

@@ -1,17 +1,13 @@
 //! Gets robots.txt files (RFC 9309) from the fleet's store, or from the origin.
 
-use std::time::Duration;
-
 use tracing::debug;
 use trawl_common::frontier::outcome::Failure;
-use trawl_common::politeness::robots::RobotsFile;
-use trawl_common::ports::{Error, Result};
+use trawl_common::ports::Error;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::Origin;
-use trawl_web::NoRobots;
+use trawl_web::{NoRobots, RobotsWay};
 
-use super::robots_store::{known_or_fetched, time_to_live};
 use super::{Scheduling, apart, blameless};
 use crate::spiders::LoadedSpider;
 use crate::telemetry::idle_reasons::Why;
@@ -32,58 +28,30 @@ pub(super) enum Learnt {
     Panicked,
 }
 
-/// Gets an origin's robots.txt. One worker fetches it, and the others wait for that. If redirects take longer
-/// than the lease, another worker starts as well.
+/// Gets an origin's robots.txt, as [`PoliteClient::learn_by`](super::polite::PoliteClient::learn_by) does.
 pub(super) async fn learn(scheduling: &Scheduling, spider: &LoadedSpider, origin: &Origin) -> Learnt {
-    find_out(scheduling, spider, origin).await.unwrap_or_else(Learnt::Failed)
-}
-
-async fn find_out(scheduling: &Scheduling, spider: &LoadedSpider, origin: &Origin) -> Result<Learnt> {
-    let Scheduling { context, asker, .. } = scheduling;
-    let (hosts, settings) = (&*asker.schedules.hosts, &context.settings);
-    let key = spider.politeness.robots_key(origin);
-    let fetching = async || fetch(scheduling, spider, origin).await;
-    Ok(match known_or_fetched(hosts, &context.health, settings, &key, fetching).await? {
-        Ok(file) => {
-            scheduling.asker.robots.remember(&settings.retry, key, &spider.robots_name, &file);
-            Learnt::Known
+    let Scheduling { asker, domains, idle_reasons, .. } = scheduling;
+    let fetch = async |way: &mut RobotsWay| {
+        let _asking = idle_reasons.asks_robots(origin);
+        let domain = HostKey::domain(&origin.robots_txt().host());
+        let answer = apart::ask(domains, spider, domain, async |fetcher| {
+            fetcher.robots(&asker.schedules, &spider.politeness, way).await
+        });
+        let answer = answer.await.unwrap_or_else(|until| Err(NoRobots::Later(until)));
+        if let Ok(_) | Err(NoRobots::Refused(..)) = &answer {
+            blameless::proxy_works(scheduling, spider);
         }
-        Err(learnt) => learnt,
-    })
-}
-
-/// Fetches the file, and returns it with its lifetime.
-async fn fetch(
-    scheduling: &Scheduling,
-    spider: &LoadedSpider,
-    origin: &Origin,
-) -> std::result::Result<(RobotsFile, Duration), Learnt> {
-    let mut way = scheduling.asker.robots.way(origin);
-    let asking = scheduling.idle_reasons.asks_robots(origin);
-    let domain = HostKey::domain(&origin.robots_txt().host());
-    let answer = apart::ask(&scheduling.domains, spider, domain, async |fetcher| {
-        fetcher.robots(&scheduling.asker.schedules, &spider.politeness, &mut way).await
-    });
-    let answer = answer.await.unwrap_or_else(|until| Err(NoRobots::Later(until)));
-    drop(asking);
-    if let Ok(_) | Err(NoRobots::Refused(..)) = &answer {
-        blameless::proxy_works(scheduling, spider);
-    }
-    let learnt = match answer {
-        Ok(robots) => {
-            debug!(%origin, status = robots.file.status, "robots.txt");
-            let ttl = time_to_live(&robots, &scheduling.context.settings.retry);
-            return Ok((robots.file, ttl));
-        }
+        answer.inspect(|robots| debug!(%origin, status = robots.file.status, "robots.txt"))
+    };
+    match asker.learn_by(&spider.politeness, &spider.robots_name, origin, fetch).await {
+        Ok(()) => Learnt::Known,
         Err(NoRobots::Blocked) => Learnt::Blocked,
         Err(NoRobots::Failed(error)) => Learnt::Failed(error),
         Err(NoRobots::Later(until)) => Learnt::Later(until),
         Err(NoRobots::Blameless(failure)) => Learnt::Later(blameless::fails(scheduling, spider, &failure)),
         Err(NoRobots::Refused(host, failure, until)) => {
-            scheduling.idle_reasons.waits(&host, until, Why::Refused(failure.status.unwrap_or_default()));
+            idle_reasons.waits(&host, until, Why::Refused(failure.status.unwrap_or_default()));
             Learnt::Refused(failure, until)
         }
-    };
-    scheduling.asker.robots.keep_way(origin.clone(), way);
-    Err(learnt)
+    }
 }

@@ -6,19 +6,19 @@ use std::time::Duration;
 use moka::sync::Cache;
 use tokio::time::Instant;
 use trawl_common::frontier::outcome::{Class, Failure};
-use trawl_common::politeness::robots::{REMEMBERED_FOR, Robots, RobotsFile, RobotsKey, RobotsName};
+use trawl_common::politeness::robots::{MEMORY_TTL, Robots, RobotsFile, RobotsKey, RobotsName};
 use trawl_common::settings::{Politeness, Retry};
 use trawl_common::web::url::{CanonicalUrl, Origin};
 use trawl_web::RobotsWay;
 
 /// Maximum total size of the files in memory, in bytes.
-const MEMORY: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Maximum total size of the suspended fetches, in bytes.
-const WAYS_MEMORY: u64 = 8 << 20;
+const MAX_WAYS_BYTES: u64 = 8 << 20;
 
 /// The time for which a suspended fetch is kept: a slot may be this far ahead.
-const WAY_KEPT_FOR: Duration = Duration::from_secs(3_600);
+const WAY_TTL: Duration = Duration::from_secs(3_600);
 
 /// The known rules of an origin.
 #[derive(Clone)]
@@ -62,8 +62,8 @@ impl Default for RobotsMemory {
         let weigh_way = |origin: &Origin, way: &RobotsWay| {
             u32::try_from(origin.as_str().len() + way.bytes() + 200).unwrap_or(u32::MAX)
         };
-        let ways = Cache::builder().max_capacity(WAYS_MEMORY).weigher(weigh_way).time_to_live(WAY_KEPT_FOR);
-        Self { known: Cache::builder().max_capacity(MEMORY).weigher(weigh).build(), ways: ways.build() }
+        let ways = Cache::builder().max_capacity(MAX_WAYS_BYTES).weigher(weigh_way).time_to_live(WAY_TTL);
+        Self { known: Cache::builder().max_capacity(MAX_BYTES).weigher(weigh).build(), ways: ways.build() }
     }
 }
 
@@ -98,7 +98,7 @@ impl RobotsMemory {
     /// Remembers a file for a while.
     pub(crate) fn remember(&self, retry: &Retry, key: RobotsKey, name: &RobotsName, file: &RobotsFile) {
         let known = read(file, name);
-        let time = if let Known::Rules(_) = known { REMEMBERED_FOR } else { retry.robots_again() };
+        let time = if let Known::Rules(_) = known { MEMORY_TTL } else { retry.robots_again() };
         let bytes = if let Known::Rules(rules) = &known { rules.bytes() } else { 0 };
         let remembered = Remembered { known, until: Instant::now() + time, bytes };
         self.known.insert((key, name.clone()), remembered);

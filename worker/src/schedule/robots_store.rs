@@ -6,47 +6,45 @@ use tokio::time::sleep;
 use tracing::warn;
 use trawl_common::health::Health;
 use trawl_common::politeness::gcra::HORIZON;
-use trawl_common::politeness::robots::{KEPT_FOR, RobotsFile, RobotsKey};
+use trawl_common::politeness::robots::{RobotsFile, RobotsKey, STORE_TTL};
 use trawl_common::politeness::waiting::NEAR;
-use trawl_common::ports::{ErrorKind, Hosts, Result, RobotsEntry};
-use trawl_common::settings::{Retry, Settings};
+use trawl_common::ports::{ErrorKind, Hosts, RobotsEntry};
+use trawl_common::settings::Settings;
+use trawl_web::{NoRobots, Robots};
 
 /// Interval at which to check whether another worker has fetched a file.
-const LOOK: Duration = Duration::from_millis(200);
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Returns the file that `hosts` stores for all workers, or the result of `fetch` (the file and its
-/// lifetime), which it then stores for the others.
-pub(crate) async fn known_or_fetched<E>(
+/// Returns the file that `hosts` stores for all workers, or the result of `fetch`, which it then stores for the others.
+/// Waits while the store is away.
+pub(super) async fn known_or_fetched(
     hosts: &dyn Hosts,
     health: &Health,
     settings: &Settings,
     key: &RobotsKey,
-    fetch: impl AsyncFnOnce() -> std::result::Result<(RobotsFile, Duration), E>,
-) -> Result<std::result::Result<RobotsFile, E>> {
+    fetch: impl AsyncFnOnce() -> Result<Robots, NoRobots>,
+) -> Result<RobotsFile, NoRobots> {
     let lease = settings.fetch.timeout + HORIZON + NEAR;
     loop {
         match health.retry("looking for robots.txt", || hosts.robots(key, lease)).await {
-            Ok(RobotsEntry::Known(file)) => return Ok(Ok(file)),
-            Ok(RobotsEntry::Awaited) => sleep(LOOK).await,
+            Ok(RobotsEntry::Known(file)) => return Ok(file),
+            Ok(RobotsEntry::Awaited) => sleep(CHECK_INTERVAL).await,
             Ok(RobotsEntry::Yours) => break,
             Err(error) if error.kind == ErrorKind::Corrupt => {
                 warn!(name = %key, %error, "what is kept as its robots.txt is none; asking for it anew");
                 break;
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(NoRobots::Failed(error)),
         }
     }
     let fetched = fetch().await;
-    match &fetched {
-        Ok((file, ttl)) => {
-            health.retry("keeping robots.txt", || hosts.keep_robots(key, file, *ttl)).await?;
+    let stored = match &fetched {
+        Ok(robots) => {
+            let ttl = if robots.is_lasting { STORE_TTL } else { settings.retry.robots_again() };
+            health.retry("keeping robots.txt", || hosts.keep_robots(key, &robots.file, ttl)).await
         }
-        Err(_) => health.retry("giving up robots.txt", || hosts.give_up_robots(key)).await?,
-    }
-    Ok(fetched.map(|(file, _)| file))
-}
-
-/// Returns the lifetime of a response.
-pub(crate) fn time_to_live(robots: &trawl_web::Robots, retry: &Retry) -> Duration {
-    if robots.is_lasting { KEPT_FOR } else { retry.robots_again() }
+        Err(_) => health.retry("giving up robots.txt", || hosts.give_up_robots(key)).await,
+    };
+    stored.map_err(NoRobots::Failed)?;
+    fetched.map(|robots| robots.file)
 }

@@ -27,24 +27,24 @@ use super::request::{NotAsked, ask_hosts, decided, prepare};
 use super::robots::Learnt;
 use super::unknown_robots::UnknownRobots;
 use crate::claim::Claims;
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 use crate::job::NoPage;
 use crate::job::settlement::Settlement;
 use crate::schedule::backoff::refused;
 use crate::schedule::blameless::wanting_until;
-use crate::schedule::domains::SLOW;
+use crate::schedule::domains::{Candidate, SLOW_PAGE};
 use crate::schedule::sessions::{Hold, Sessions};
 use crate::telemetry::idle_reasons::Why;
 
 /// Approximate number of urgent jobs of a host that may stay off its waitlist at once.
-const MOST_AHEAD: usize = 8;
+const MAX_AHEAD: usize = 8;
 
 /// Approximate time within which the suspects of a crashed worker are claimed: it may have snoozed some of
 /// them.
-const SUSPECTS_COME: Duration = Duration::from_secs(5);
+const SUSPECT_TIME: Duration = Duration::from_secs(5);
 
 /// Returns the rank of a job.
-fn rank(job: &Job) -> Rank {
+fn rank(job: &ClaimedUrl) -> Rank {
     Rank::OfCrawl(job.message.work.priority())
 }
 
@@ -77,14 +77,14 @@ pub(crate) struct Scheduler {
     /// Jobs that start one at a time: each may crash workers.
     suspects: Due,
     /// Suspects that were in flight at a further crash. They take no space from the jobs before them.
-    last_suspects: DelayQueue<Job>,
+    last_suspects: DelayQueue<ClaimedUrl>,
     /// Jobs whose slot is near.
-    reserved: DelayQueue<Job>,
+    reserved: DelayQueue<ClaimedUrl>,
     unknown_robots: UnknownRobots,
     /// Jobs that wait for their hosts' addresses. `None` if the worker is stopping.
-    at_addresses: JoinSet<(Job, Option<Result<Decision>>)>,
+    at_addresses: JoinSet<(ClaimedUrl, Option<Result<Decision>>)>,
     /// Urgent jobs that wait for their slot, or for that of another job. `None` if the worker is stopping.
-    going_ahead: JoinSet<(Job, Option<UnixMs>)>,
+    going_ahead: JoinSet<(ClaimedUrl, Option<UnixMs>)>,
     /// Stops the scheduler.
     stop: CancellationToken,
 }
@@ -131,7 +131,7 @@ impl Scheduler {
             self.settle(job, Outcome::Release).await;
         }
         let waiting = [&mut self.reserved, &mut self.last_suspects];
-        let mut held: Vec<Job> =
+        let mut held: Vec<ClaimedUrl> =
             waiting.into_iter().flat_map(|queue| std::iter::from_fn(|| take_any(queue))).collect();
         held.extend(self.unknown_robots.take_all());
         held.extend(self.due.jobs.drain(..).chain(self.suspects.jobs.drain(..)));
@@ -183,7 +183,7 @@ impl Scheduler {
 
     /// Asks the hosts of jobs for slots, and continues each job according to the decision. There is a permit
     /// for each job.
-    async fn ask(&mut self, jobs: Vec<Job>) -> Result<()> {
+    async fn ask(&mut self, jobs: Vec<ClaimedUrl>) -> Result<()> {
         let now = UnixMs::now();
         let (mut asking, mut requests) = (Vec::with_capacity(jobs.len()), Vec::with_capacity(jobs.len()));
         for mut job in jobs {
@@ -239,9 +239,9 @@ impl Scheduler {
     /// Returns the request of a job. An urgent job stays off the waitlist, where it would come after all jobs
     /// of its host. If many urgent jobs wait, further ones queue like others: each that finds no slot would
     /// ask again every second.
-    fn placed(&self, job: &Job, request: HostRequest) -> HostRequest {
+    fn placed(&self, job: &ClaimedUrl, request: HostRequest) -> HostRequest {
         if job.message.work.priority().is_urgent()
-            && self.scheduling.asker.exchange.waiting(&request.key) < MOST_AHEAD
+            && self.scheduling.asker.exchange.waiting(&request.key) < MAX_AHEAD
         {
             return HostRequest { standing: Standing::Aside, ..request };
         }
@@ -249,7 +249,7 @@ impl Scheduler {
     }
 
     /// Makes an urgent job wait for its slot, or for that of another job of its host.
-    fn go_ahead(&mut self, job: Job, host: HostKey, slot: UnixMs, wait: Duration) {
+    fn go_ahead(&mut self, job: ClaimedUrl, host: HostKey, slot: UnixMs, wait: Duration) {
         let (scheduling, stop) = (Arc::clone(&self.scheduling), self.stop.clone());
         self.going_ahead.spawn(async move {
             let waiting = scheduling.asker.exchange.wait(&host, rank(&job), slot, wait);
@@ -259,19 +259,19 @@ impl Scheduler {
     }
 
     /// Makes an urgent job due in this slot.
-    fn goes_in(&mut self, mut job: Job, slot: UnixMs) {
+    fn goes_in(&mut self, mut job: ClaimedUrl, slot: UnixMs) {
         (job.message.slot, job.message.turn) = (Some(slot), None);
         self.enqueue(job);
     }
 
     /// Continues a job that has waited for its host's addresses.
-    async fn go_on(&mut self, job: Job, decision: Decision) {
+    async fn go_on(&mut self, job: ClaimedUrl, decision: Decision) {
         let ready = self.begin_or_wait(job, decision).await;
         self.hand_on(ready.into_iter().collect()).await;
     }
 
     /// Starts a job, makes it wait for its slot, or settles it.
-    async fn begin_or_wait(&mut self, mut job: Job, decision: Decision) -> Option<Ready> {
+    async fn begin_or_wait(&mut self, mut job: ClaimedUrl, decision: Decision) -> Option<Ready> {
         if let Decision::At { wait, slot } = decision {
             self.wait_for_slot(job, slot, wait).await;
             return None;
@@ -286,7 +286,7 @@ impl Scheduler {
     }
 
     /// Makes a job wait for its slot: here if that is near, otherwise at the broker.
-    async fn wait_for_slot(&mut self, mut job: Job, slot: UnixMs, wait: Duration) {
+    async fn wait_for_slot(&mut self, mut job: ClaimedUrl, slot: UnixMs, wait: Duration) {
         (job.message.slot, job.message.turn) = (Some(slot), None);
         if is_near(wait, self.has_space()) {
             self.reserved.insert(job, wait);
@@ -296,7 +296,7 @@ impl Scheduler {
     }
 
     /// Starts a job, if there is a permit for it that pages of other domains do not need.
-    async fn begin(&mut self, mut job: Job, host_permit: HostPermit) -> Option<Ready> {
+    async fn begin(&mut self, mut job: ClaimedUrl, host_permit: HostPermit) -> Option<Ready> {
         let is_alone = job.is_suspect();
         let due = if is_alone { &mut self.suspects } else { &mut self.due };
         let Some(fetch_permit) = due.permits.take() else {
@@ -305,8 +305,7 @@ impl Scheduler {
             self.enqueue(job);
             return None;
         };
-        let host = job.target().host();
-        match self.scheduling.domains.begin(HostKey::domain(&host)) {
+        match self.scheduling.domains.begin(Candidate::new(&job)) {
             Ok(under_way) => {
                 // Jobs that delay others wait, unless they run alone anyway.
                 let fetch_permit = Some(fetch_permit).filter(|_| is_alone || under_way.needs_permit());
@@ -325,7 +324,7 @@ impl Scheduler {
 
     /// Whether a job has to wait for its host's addresses: many hosts share one of them, or they are not
     /// known yet.
-    fn has_to_wait_at_address(&self, job: &mut Job, permit: &HostPermit) -> bool {
+    fn has_to_wait_at_address(&self, job: &mut ClaimedUrl, permit: &HostPermit) -> bool {
         if std::mem::take(&mut job.waits_for_host_only) {
             return false;
         }
@@ -337,7 +336,7 @@ impl Scheduler {
     }
 
     /// Makes a job that its host admits wait for the host's addresses, without a fetch permit.
-    fn wait_at_address(&mut self, mut job: Job, mut request: HostRequest, permit: HostPermit) {
+    fn wait_at_address(&mut self, mut job: ClaimedUrl, mut request: HostRequest, permit: HostPermit) {
         let most = if self.has_space() { NEAR } else { Duration::ZERO };
         let (scheduling, stop) = (Arc::clone(&self.scheduling), self.stop.clone());
         self.at_addresses.spawn(async move {
@@ -354,10 +353,9 @@ impl Scheduler {
     }
 
     /// The time until which a job's domain, which is slow, has no permit for it.
-    fn keeps_away(&self, job: &Job) -> Option<UnixMs> {
-        let host = job.target().host();
-        let until = UnixMs::now().plus(self.scheduling.domains.keeps_away(&HostKey::domain(&host))?);
-        let key = job.spider.politeness.host_policy(&host).key;
+    fn keeps_away(&self, job: &ClaimedUrl) -> Option<UnixMs> {
+        let until = UnixMs::now().plus(self.scheduling.domains.keeps_away(&Candidate::new(job))?);
+        let key = job.spider.politeness.host_policy(&job.target().host()).key;
         self.scheduling.idle_reasons.waits(&key, until, Why::Slow);
         Some(until)
     }
@@ -374,18 +372,18 @@ impl Scheduler {
     /// Snoozes jobs that wait for slow files, which would keep out the jobs of other hosts.
     async fn send_away(&mut self) {
         for job in self.unknown_robots.take_slow() {
-            self.settle(job, Outcome::Snooze { until: UnixMs::now().plus(SLOW) }).await;
+            self.settle(job, Outcome::Snooze { until: UnixMs::now().plus(SLOW_PAGE) }).await;
         }
     }
 
-    async fn wait_for_robots(&mut self, origin: Origin, job: Job) {
+    async fn wait_for_robots(&mut self, origin: Origin, job: ClaimedUrl) {
         if let Some((job, away)) = self.unknown_robots.add(&self.scheduling, origin, job) {
             self.settle(job, Outcome::Snooze { until: UnixMs::now().plus(away.max(SOON)) }).await;
         }
     }
 
     /// Continues jobs that waited for a robots.txt.
-    async fn learnt(&mut self, jobs: Vec<Job>, learnt: Learnt) -> Result<()> {
+    async fn learnt(&mut self, jobs: Vec<ClaimedUrl>, learnt: Learnt) -> Result<()> {
         for mut job in jobs {
             let outcome = match &learnt {
                 Learnt::Known => {
@@ -410,16 +408,16 @@ impl Scheduler {
 
     /// Delays a suspect that was in flight at a further crash, so that other suspects about to be claimed go
     /// first.
-    fn suspect(&mut self, job: Job) {
+    fn suspect(&mut self, job: ClaimedUrl) {
         match job.starts > SUSPECT_STARTS {
-            true => drop(self.last_suspects.insert(job, SUSPECTS_COME)),
+            true => drop(self.last_suspects.insert(job, SUSPECT_TIME)),
             false => self.enqueue(job),
         }
     }
 
     /// Queues a job. Among suspects, the one with the fewest starts goes first, so that no page is the only
     /// suspect at two crashes while others were at none.
-    fn enqueue(&mut self, job: Job) {
+    fn enqueue(&mut self, job: ClaimedUrl) {
         if !job.is_suspect() {
             return self.due.jobs.push_back(job);
         }
@@ -434,7 +432,7 @@ impl Scheduler {
         }
     }
 
-    async fn settle(&self, job: Job, outcome: Outcome) {
+    async fn settle(&self, job: ClaimedUrl, outcome: Outcome) {
         match NoPage::new(&job, outcome) {
             Ok(no_page) => self.hand_on(vec![Ready { job, next: Next::HandOver(Box::new(no_page)) }]).await,
             Err(outcome) => self.pass_on(Settlement::from_job(job, outcome)).await,
@@ -447,7 +445,7 @@ impl Scheduler {
     }
 }
 
-fn take_any(queue: &mut DelayQueue<Job>) -> Option<Job> {
+fn take_any(queue: &mut DelayQueue<ClaimedUrl>) -> Option<ClaimedUrl> {
     let key = queue.peek()?;
     Some(queue.remove(&key).into_inner())
 }

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::debug;
 use trawl_common::host_schedules::HostSchedules;
-use trawl_common::politeness::addresses::AddressRate;
-use trawl_common::politeness::ceiling::Ceiling;
 use trawl_common::ports::Hosts;
 
 use super::domains::Domains;
@@ -29,15 +27,9 @@ pub(crate) struct Scheduling {
 impl Scheduling {
     pub(crate) fn new(context: &Arc<Context>, hosts: Arc<dyn Hosts>, idle_reasons: Arc<IdleReasons>) -> Self {
         let settings = &context.settings;
-        let schedules = HostSchedules {
-            hosts,
-            health: Arc::clone(&context.health),
-            in_flight: Arc::default(),
-            // The same expiry as a URL's lease.
-            lapse: settings.recovery.lost_after / 4,
-            ceiling: Arc::new(Ceiling::new(settings.fetch.max_rate)),
-            addresses: Arc::new(AddressRate::new(settings.politeness.address_rate)),
-        };
+        // The same expiry as a URL's lease.
+        let lapse = settings.recovery.lost_after / 4;
+        let schedules = HostSchedules::new(hosts, Arc::clone(&context.health), lapse, settings);
         let asker = PoliteClient {
             settings: Arc::clone(settings),
             schedules,

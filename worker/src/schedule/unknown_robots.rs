@@ -20,15 +20,15 @@ use trawl_common::web::url::Origin;
 
 use super::Scheduling;
 use super::robots::{self, Learnt};
-use crate::job::Job;
-use crate::schedule::domains::{PutOff, SLOW};
+use crate::job::ClaimedUrl;
+use crate::schedule::domains::{PutOff, SLOW_PAGE};
 
 /// Maximum number of jobs that wait for one slow robots.txt: more would keep out those of other hosts.
-const MOST_OF_ONE: usize = 16;
+const MAX_PER_FILE: usize = 16;
 
 /// The time within which most files arrive; retrying by way of the broker takes a second. Within this time
 /// any number of jobs waits for a file, and while there is no room for more, no jobs are scheduled.
-const AT_ONCE: Duration = Duration::from_millis(250);
+const PROMPT_WAIT: Duration = Duration::from_millis(250);
 
 /// Jobs that wait for a robots.txt.
 struct Waiting {
@@ -36,14 +36,14 @@ struct Waiting {
     domain: HostKey,
     /// The time since when it is being fetched.
     since: Instant,
-    jobs: Vec<Job>,
+    jobs: Vec<ClaimedUrl>,
 }
 
 impl Waiting {
     /// Whether another job may wait for it.
     fn has_space(&self) -> bool {
         let waited = self.since.elapsed();
-        waited < AT_ONCE || waited < SLOW && self.jobs.len() < MOST_OF_ONE
+        waited < PROMPT_WAIT || waited < SLOW_PAGE && self.jobs.len() < MAX_PER_FILE
     }
 }
 
@@ -73,25 +73,25 @@ impl UnknownRobots {
     /// quickly.
     pub(super) fn crowded_until(&self) -> Option<Instant> {
         let oldest = self.waiting.values().map(|waiting| waiting.since).min()?;
-        Some(oldest + AT_ONCE).filter(|&until| !self.has_space() && until > Instant::now())
+        Some(oldest + PROMPT_WAIT).filter(|&until| !self.has_space() && until > Instant::now())
     }
 
     /// The time at which the next of the awaited files counts as slow.
     pub(super) fn some_slow_at(&self) -> Option<Instant> {
         let awaited = self.waiting.values().filter(|waiting| !waiting.jobs.is_empty());
-        awaited.map(|waiting| waiting.since + SLOW).min()
+        awaited.map(|waiting| waiting.since + SLOW_PAGE).min()
     }
 
     /// Takes the jobs that wait for slow files.
-    pub(super) fn take_slow(&mut self) -> Vec<Job> {
-        let slow = self.waiting.values_mut().filter(|waiting| waiting.since.elapsed() >= SLOW);
-        let jobs: Vec<Job> = slow.flat_map(|waiting| waiting.jobs.drain(..)).collect();
+    pub(super) fn take_slow(&mut self) -> Vec<ClaimedUrl> {
+        let slow = self.waiting.values_mut().filter(|waiting| waiting.since.elapsed() >= SLOW_PAGE);
+        let jobs: Vec<ClaimedUrl> = slow.flat_map(|waiting| waiting.jobs.drain(..)).collect();
         self.jobs -= jobs.len();
         jobs
     }
 
     /// Takes all waiting jobs.
-    pub(super) fn take_all(&mut self) -> Vec<Job> {
+    pub(super) fn take_all(&mut self) -> Vec<ClaimedUrl> {
         self.jobs = 0;
         self.waiting.drain().flat_map(|(_, waiting)| waiting.jobs).collect()
     }
@@ -103,8 +103,8 @@ impl UnknownRobots {
         &mut self,
         scheduling: &Arc<Scheduling>,
         origin: Origin,
-        job: Job,
-    ) -> Option<(Job, Duration)> {
+        job: ClaimedUrl,
+    ) -> Option<(ClaimedUrl, Duration)> {
         // Jobs taken together with those that took the last room wait with them.
         let has_space = self.has_space() || self.crowded_until().is_some();
         let key = job.spider.politeness.robots_key(&origin);
@@ -118,12 +118,13 @@ impl UnknownRobots {
         }
         let domain = led_by(&job);
         let now = Instant::now();
-        let soon = self.files(|waiting| now - waiting.since < SLOW, &domain);
+        let soon = self.files(|waiting| now - waiting.since < SLOW_PAGE, &domain);
         let may_ask = soon.leaves_space(self.max_waiting)
             && self.files(|_| true, &domain).leaves_space(self.max_files)
             && open_files::has_room();
         if !has_space || !may_ask {
-            return Some((job, self.put_off.put_off(&domain, None, soon.of_domain, self.max_waiting)));
+            let away = self.put_off.put_off(&domain, None, soon.of_domain, self.max_waiting, false);
+            return Some((job, away));
         }
         let (scheduling, spider) = (Arc::clone(scheduling), Arc::clone(&job.spider));
         self.jobs += 1;
@@ -137,7 +138,7 @@ impl UnknownRobots {
 
     /// Waits until the fetch of a file has ended. Returns the jobs that waited for it. Never returns while no
     /// file is being fetched.
-    pub(super) async fn next(&mut self) -> (Vec<Job>, Learnt) {
+    pub(super) async fn next(&mut self) -> (Vec<ClaimedUrl>, Learnt) {
         // A panic of the fetch is caught within it.
         let Some(Ok((key, learnt))) = self.learning.join_next().await else {
             return std::future::pending().await;
@@ -145,7 +146,7 @@ impl UnknownRobots {
         let Some(Waiting { since, jobs, .. }) = self.waiting.remove(&key) else {
             return (Vec::new(), learnt);
         };
-        self.put_off.comes_free(since.elapsed().min(SLOW));
+        self.put_off.comes_free(since.elapsed().min(SLOW_PAGE));
         self.jobs -= jobs.len();
         (jobs, learnt)
     }
@@ -180,7 +181,7 @@ impl Files {
 }
 
 /// Returns the domain that led to a job: that of the page with the link or the redirect, or else its own.
-fn led_by(job: &Job) -> HostKey {
+fn led_by(job: &ClaimedUrl) -> HostKey {
     let page = match job.message.hop {
         Some(_) => Some(job.url.clone()),
         None => job.message.referrer.as_ref().and_then(Key::page),

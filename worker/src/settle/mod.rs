@@ -171,7 +171,7 @@ impl HeldBack {
     /// Name of the failing operation while there are any.
     const WHAT: &str = "taking in what pages link to";
     /// Interval of retries.
-    const PAUSE: Duration = Duration::from_secs(1);
+    const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
     /// Whether there are so many that no more outcomes are accepted.
     fn is_crowded(&self) -> bool {
@@ -189,7 +189,7 @@ impl HeldBack {
 
     fn add(&mut self, settler: &Settler, settlements: Vec<ports::Settlement>) {
         if !settlements.is_empty() {
-            self.again = Instant::now() + Self::PAUSE;
+            self.again = Instant::now() + Self::RETRY_INTERVAL;
             self.settlements.extend(settlements);
         }
         match self.settlements.is_empty() {

@@ -1,13 +1,13 @@
 //! Spiders whose files are not here, and whose tasks are accepted all the same: other workers may have the files.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use trawl_common::names::SpiderName;
 
 /// Limit on unknown spider names from external publishers, and from the program of each spider; strangers may choose the
 /// names.
-pub(super) const ELSEWHERE: usize = 64;
+pub(super) const MAX_ELSEWHERE: usize = 64;
 
 /// The names of such spiders, by the spider whose program named them; without one, those that external publishers named.
 #[derive(Default)]
@@ -16,8 +16,8 @@ pub(super) struct Elsewhere(Mutex<HashMap<Option<SpiderName>, HashSet<SpiderName
 impl Elsewhere {
     /// Returns whether tasks of a spider are accepted that `by` names.
     pub(super) fn accept(&self, name: &SpiderName, by: Option<&SpiderName>) -> bool {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         let names = all.entry(by.cloned()).or_default();
-        names.contains(name) || (names.len() < ELSEWHERE && names.insert(name.clone()))
+        names.contains(name) || (names.len() < MAX_ELSEWHERE && names.insert(name.clone()))
     }
 }

@@ -7,7 +7,7 @@ use trawl_common::spider::item::Item;
 use trawl_common::spider::{FieldSource, Spider};
 
 /// The number of pages after which they are reported; if a worker reads fewer, it reports them when it stops.
-const TELL_AFTER: u64 = 100;
+const MIN_PAGES: u64 = 100;
 
 /// The fields of a spider, and whether they have had a value.
 pub(crate) struct EmptyFields {
@@ -50,7 +50,7 @@ impl EmptyFields {
                 field.had_value.store(true, Ordering::Relaxed);
             }
         }
-        if self.pages.fetch_add(1, Ordering::Relaxed) + 1 >= TELL_AFTER {
+        if self.pages.fetch_add(1, Ordering::Relaxed) + 1 >= MIN_PAGES {
             self.tell(spider);
         }
     }

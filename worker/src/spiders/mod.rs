@@ -10,10 +10,11 @@ mod sink_backlog;
 mod unready;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use moka::sync::Cache;
+use parking_lot::{Mutex, RwLock};
 use tracing::{error, warn};
 use trawl_common::fleet_log::LogWriter;
 use trawl_common::logs::LogLevel;
@@ -34,19 +35,19 @@ pub(crate) use self::unready::TooManyNames;
 pub use self::unready::Unready;
 
 /// Maximum number of programs whose versions are reported, and of files that cannot be used.
-const REPORTED: usize = 200;
+const MAX_REPORTED: usize = 200;
 
 /// Maximum length of the mistake in a file as it is reported.
 const MAX_MISTAKE_BYTES: usize = 300;
 
 /// Maximum number of loaded spiders without a file, beside the default one: anybody may invent more names.
-const FILELESS: usize = 256;
+const MAX_FILELESS: usize = 256;
 
 /// Maximum number of names that are remembered to have no file.
-const MISSING: usize = 10_000;
+const MAX_MISSING: usize = 10_000;
 
 /// Maximum number of spiders that are kept with the text of a crawl: each job may have arguments of its own.
-const BROUGHT: u64 = 256;
+const MAX_BROUGHT: u64 = 256;
 
 /// The state of a spider.
 #[derive(Clone, Default)]
@@ -111,12 +112,12 @@ impl Spiders {
             settings: settings.clone(),
             folder,
             sink_factory,
-            memory: MemoryBudget::new(settings.worker.page_memory.as_u64() / 2),
+            memory: MemoryBudget::new(settings.worker.half_page_memory()),
             threads,
             proxy,
             versions: ProgramVersions::default(),
             known: RwLock::default(),
-            brought: Cache::new(BROUGHT),
+            brought: Cache::new(MAX_BROUGHT),
             missing: Mutex::default(),
             elsewhere: Elsewhere::default(),
             retired: Mutex::default(),
@@ -131,15 +132,15 @@ impl Spiders {
 
     /// Returns the spider of this name; `None` if it cannot work now, which is logged once.
     pub(crate) fn get(&self, name: &SpiderName) -> Option<Arc<LoadedSpider>> {
-        let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.known.read();
         if let Some(known) = all.get(name) {
             return known.loaded.clone();
         }
         let fileless = all.values().filter(|known| known.loaded.is_some() && known.text.is_none()).count();
         drop(all);
-        if fileless > FILELESS && !self.has_file(name) {
+        if fileless > MAX_FILELESS && !self.has_file(name) {
             if !self.is_full.swap(true, Ordering::Relaxed) {
-                warn!(spider = %name, "more than {FILELESS} spiders without a file: the URLs of further ones wait");
+                warn!(spider = %name, "more than {MAX_FILELESS} spiders without a file: the URLs of further ones wait");
             }
             return None;
         }
@@ -158,7 +159,7 @@ impl Spiders {
         match text {
             Some(text) => self.brought.get(&(name.clone(), text.hash()))?.loaded.err(),
             None => {
-                let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+                let all = self.known.read();
                 all.get(name).filter(|known| known.loaded.is_none())?.wrong.clone()
             }
         }
@@ -216,7 +217,7 @@ impl Spiders {
 
     /// Returns the spider as loaded from its file.
     fn of_file(&self, name: &SpiderName) -> Option<Arc<LoadedSpider>> {
-        let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.known.read();
         all.get(name).and_then(|known| known.loaded.clone())
     }
 
@@ -243,29 +244,24 @@ impl Spiders {
     /// Whether the spider has a file here, or had one when it was loaded. An unreadable file counts. A missing file is
     /// not looked for again before the next check of all files, because many messages may name it.
     fn has_file(&self, name: &SpiderName) -> bool {
-        let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.known.read();
         let is_loaded = all.get(name).is_some_and(|known| known.text.is_some());
         drop(all);
-        if is_loaded || self.missing().contains(name) {
+        if is_loaded || self.missing.lock().contains(name) {
             return is_loaded;
         }
         let has_file = !matches!(self.folder.text(name), Ok(None));
-        let mut missing = self.missing();
-        if !has_file && missing.len() < MISSING {
+        let mut missing = self.missing.lock();
+        if !has_file && missing.len() < MAX_MISSING {
             missing.insert(name.clone());
         }
         has_file
     }
 
-    fn missing(&self) -> MutexGuard<'_, HashSet<SpiderName>> {
-        self.missing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Logs fields that no page had, and lets every sink finish its pending writes, which loses nothing if it fails.
     pub(crate) async fn close(&self) {
-        let all: Vec<_> =
-            self.known.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
-        let mut sinks = std::mem::take(&mut *self.retired.lock().unwrap_or_else(PoisonError::into_inner));
+        let all: Vec<_> = self.known.read().values().cloned().collect();
+        let mut sinks = std::mem::take(&mut *self.retired.lock());
         for loaded in all.into_iter().filter_map(|known| known.loaded).chain(self.all_brought()) {
             loaded.empty_fields.tell(&loaded.spider);
             sinks.extend(loaded.sinks.iter().cloned());
@@ -283,7 +279,7 @@ impl Spiders {
     pub(crate) fn programs(&self) -> BTreeMap<SpiderName, FileHash> {
         let versions =
             self.all().filter_map(|loaded| Some((loaded.spider.name.clone(), loaded.version?.shown)));
-        versions.take(REPORTED).collect()
+        versions.take(MAX_REPORTED).collect()
     }
 
     /// Returns the spiders whose programs are the limit, with the number of pages and tasks that wait for them; only
@@ -293,25 +289,24 @@ impl Spiders {
             let waiting = loaded.program.as_ref()?.behind()?;
             Some((loaded.spider.name.clone(), waiting as u64))
         });
-        behind.take(REPORTED).collect()
+        behind.take(MAX_REPORTED).collect()
     }
 
     /// Returns all loaded spiders.
     fn all(&self) -> impl Iterator<Item = Arc<LoadedSpider>> {
-        let all: Vec<_> =
-            self.known.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        let all: Vec<_> = self.known.read().values().cloned().collect();
         self.all_brought().chain(all.into_iter().filter_map(|known| known.loaded))
     }
 
     /// Returns the spiders whose current file cannot be used, so that an older version of it is; only some of them if there are
     /// many.
     pub(crate) fn outdated(&self) -> BTreeMap<SpiderName, String> {
-        let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.known.read();
         let outdated = all.iter().filter(|(_, known)| known.loaded.is_some());
         let wrong = outdated.filter_map(|(name, known)| {
             Some((name.clone(), printable(known.wrong.as_ref()?, MAX_MISTAKE_BYTES)))
         });
-        wrong.take(REPORTED).collect()
+        wrong.take(MAX_REPORTED).collect()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use trawl_common::names::SpiderName;
 use trawl_common::spider::folder::Folder;
 use trawl_common::spider::{FileHash, Handler};
@@ -45,27 +45,27 @@ impl Place {
 impl ProgramVersions {
     /// Returns the version of a spider's program that counts now.
     pub(super) fn of(&self, folder: &Folder, name: &SpiderName, handler: &Handler) -> FileHash {
-        if let Some(known) = self.lock().get(name).filter(|known| known.handler == *handler) {
+        if let Some(known) = self.0.lock().get(name).filter(|known| known.handler == *handler) {
             return known.version;
         }
         let place = Place::new(folder, name);
         let files = place.find(handler);
         let version = files.hash(&place.folder);
         let known = Known { handler: handler.clone(), files, version, is_changing: false };
-        self.lock().insert(name.clone(), known);
+        self.0.lock().insert(name.clone(), known);
         version
     }
 
     /// Looks at the files of all programs that were asked for. Reads files, so it blocks.
     pub(super) fn look(&self, folder: &Folder) {
         let programs: Vec<(SpiderName, Handler)> =
-            self.lock().iter().map(|(name, known)| (name.clone(), known.handler.clone())).collect();
+            self.0.lock().iter().map(|(name, known)| (name.clone(), known.handler.clone())).collect();
         for (name, handler) in programs {
             let place = Place::new(folder, &name);
             let files = place.find(&handler);
             if self.has_changed_and_settled(&name, &handler, &files) {
                 let version = files.hash(&place.folder);
-                if let Some(known) = self.lock().get_mut(&name).filter(|known| known.handler == handler) {
+                if let Some(known) = self.0.lock().get_mut(&name).filter(|known| known.handler == handler) {
                     known.version = version;
                 }
             }
@@ -75,16 +75,12 @@ impl ProgramVersions {
     /// Notes the files of a program. Returns whether they differ from those of its version, and are as they were at the
     /// last look.
     fn has_changed_and_settled(&self, name: &SpiderName, handler: &Handler, files: &ProgramFiles) -> bool {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         let Some(known) = all.get_mut(name).filter(|known| known.handler == *handler) else { return false };
         let is_same = known.files == *files;
         if !is_same {
             known.files = files.clone();
         }
         std::mem::replace(&mut known.is_changing, !is_same) && is_same
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<SpiderName, Known>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

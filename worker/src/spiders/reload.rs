@@ -1,6 +1,6 @@
 //! Loading spiders from their files, when these change too.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
@@ -19,21 +19,21 @@ use super::{Brought, Known, LoadedSpider, Spiders, Unready};
 use crate::programs::Running;
 
 /// Interval at which spiders' files are checked.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The number of looks at the files of spiders for one at the files of their programs.
-const LOOKS_FOR_PROGRAMS: u64 = 5;
+const CHECKS_PER_PROGRAM_CHECK: u64 = 5;
 
 impl Spiders {
     /// Reloads changed files, until the future is dropped.
     pub(crate) async fn reload(self: Arc<Self>) {
-        let mut ticks = interval(LOOK_EVERY);
+        let mut ticks = interval(CHECK_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         for look in 0_u64.. {
             ticks.tick().await;
             let spiders = Arc::clone(&self);
             let look = move || {
-                if look.is_multiple_of(LOOKS_FOR_PROGRAMS) {
+                if look.is_multiple_of(CHECKS_PER_PROGRAM_CHECK) {
                     spiders.look_at_programs();
                 }
                 spiders.look_again();
@@ -46,8 +46,8 @@ impl Spiders {
     /// Reloads changed files of the spiders in use, and retries spiders of crawls that could not work, because a sink
     /// may be available by now. Reads files, so it blocks.
     pub(super) fn look_again(&self) {
-        self.missing().clear();
-        let all = self.known.read().unwrap_or_else(PoisonError::into_inner).clone();
+        self.missing.lock().clear();
+        let all = self.known.read().clone();
         for (name, known) in all {
             self.look(&name, known);
         }
@@ -115,11 +115,11 @@ impl Spiders {
     fn retire(&self, old: &LoadedSpider, new: &LoadedSpider) {
         let is_used = |sink: &&Arc<dyn Sink>| new.sinks.iter().any(|other| Arc::ptr_eq(other, sink));
         let gone = old.sinks.iter().filter(|sink| !is_used(sink)).cloned();
-        self.retired.lock().unwrap_or_else(PoisonError::into_inner).extend(gone);
+        self.retired.lock().extend(gone);
     }
 
     fn keep(&self, name: SpiderName, known: Known) {
-        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(name, known);
+        self.known.write().insert(name, known);
     }
 
     /// Loads the spider from its file; `None` if the text is the same as `before`, and so are the files of its program.

@@ -1,13 +1,13 @@
 //! Pages waiting for the sinks of a spider.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use trawl_common::time::UnixMs;
 
 /// The time without progress after which sinks are more than busy.
-const BUSY: Duration = Duration::from_millis(250);
+const BUSY_TIME: Duration = Duration::from_millis(250);
 
 /// Shortest and longest delay of a URL whose spider's sinks accept nothing.
 const PUT_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
@@ -26,14 +26,14 @@ impl SinkBacklog {
     /// Counts a waiting page. Called before the page is passed on: otherwise many more could start before it
     /// is counted.
     pub(crate) fn add(&self) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.0.lock();
         waiting.pages += 1;
         waiting.since.get_or_insert_with(Instant::now);
     }
 
     /// Counts this many pages as stored.
     pub(crate) fn take_off(&self, pages: usize) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.0.lock();
         waiting.pages -= pages;
         waiting.since = (waiting.pages > 0).then(Instant::now);
     }
@@ -49,15 +49,11 @@ impl SinkBacklog {
     /// quarter of `prefetch`. While sinks make progress, the limit is three quarters: a fast crawl has that
     /// many in a few milliseconds.
     fn stuck_for(&self, prefetch: u16) -> Option<Duration> {
-        let waiting = self.waiting();
+        let waiting = self.0.lock();
         let stuck = waiting.since?.elapsed();
-        let quarters = if stuck < BUSY { 3 } else { 1 };
+        let quarters = if stuck < BUSY_TIME { 3 } else { 1 };
         let most = (usize::from(prefetch) * quarters / 4).max(1);
         (waiting.pages >= most).then_some(stuck)
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -79,7 +75,7 @@ mod tests {
         for _ in 0..10 {
             (0..150).for_each(|_| backlog.add());
             assert_eq!(backlog.stuck_for(256), None);
-            advance(BUSY / 2).await;
+            advance(BUSY_TIME / 2).await;
             backlog.take_off(150);
         }
     }
@@ -87,8 +83,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn sinks_that_take_nothing_have_a_quarter_of_what_is_sent_ahead_wait() {
         let (few, many) = (waiting(63), waiting(64));
-        advance(BUSY).await;
-        assert_eq!((few.stuck_for(256), many.stuck_for(256)), (None, Some(BUSY)));
+        advance(BUSY_TIME).await;
+        assert_eq!((few.stuck_for(256), many.stuck_for(256)), (None, Some(BUSY_TIME)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -72,7 +72,7 @@ impl Fixture {
     }
 
     fn is_wrong(&self) -> bool {
-        let known = self.spiders.known.read().unwrap();
+        let known = self.spiders.known.read();
         known.get(&self.name).unwrap().wrong.is_some()
     }
 }
@@ -164,8 +164,8 @@ fn names_that_anybody_thinks_of_load_no_more_spiders_than_there_are_files_and_so
     let fixture = Fixture::new();
     let name = |number: usize| format!("none-{number}").parse::<SpiderName>().unwrap();
     let loaded = (0..1_000).filter(|number| fixture.spiders.get(&name(*number)).is_some()).count();
-    assert!((FILELESS..=FILELESS + 1).contains(&loaded), "{loaded}");
-    assert!(fixture.spiders.known.read().unwrap().len() <= FILELESS + 1);
+    assert!((MAX_FILELESS..=MAX_FILELESS + 1).contains(&loaded), "{loaded}");
+    assert!(fixture.spiders.known.read().len() <= MAX_FILELESS + 1);
     assert!(!fixture.spiders.is_for_strangers(&name(0)) && !fixture.spiders.is_for_strangers(&fixture.name));
     fixture.write("max_pages = 1");
     fixture.spiders.look_again();
@@ -189,10 +189,10 @@ fn a_name_without_a_file_is_looked_for_once_until_the_next_look() {
 #[test]
 fn any_number_of_names_without_a_file_takes_bounded_memory() {
     let fixture = Fixture::new();
-    for number in 0..MISSING + 10 {
+    for number in 0..MAX_MISSING + 10 {
         assert!(!fixture.spiders.is_for_strangers(&format!("s{number}").parse().unwrap()));
     }
-    assert_eq!(fixture.spiders.missing().len(), MISSING);
+    assert_eq!(fixture.spiders.missing.lock().len(), MAX_MISSING);
 }
 
 /// Sinks that fail to open this many times.

@@ -8,7 +8,7 @@ use trawl_common::ports;
 use trawl_common::spider::folder::Unusable;
 use trawl_handlers::CannotRun;
 
-use super::elsewhere::ELSEWHERE;
+use super::elsewhere::MAX_ELSEWHERE;
 
 /// The reason why a spider cannot work.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +39,7 @@ pub enum Unready {
 /// The error of a task for a spider that is not here, beyond the limit on such names.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "a task for {0}: that spider has no file here, as {ELSEWHERE} others that got tasks of this program before"
+    "a task for {0}: that spider has no file here, as {MAX_ELSEWHERE} others that got tasks of this program before"
 )]
 pub(crate) struct TooManyNames(pub(super) SpiderName);
 

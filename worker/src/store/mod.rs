@@ -30,7 +30,7 @@ const BATCH: usize = 256;
 
 /// How long a page that ran alone delays the next one of its kind until its sinks have stored it: they may be
 /// unavailable for hours.
-const ALONE: Duration = Duration::from_secs(10);
+const MAX_ALONE_DELAY: Duration = Duration::from_secs(10);
 
 /// The settings and the frontier by which pages are stored.
 pub(crate) struct Storage {
@@ -148,7 +148,7 @@ async fn store(
         let settlements = all.iter().chain(with_files.iter().map(|(_, settlement)| settlement));
         let of: Vec<&Message> = settlements.map(Settlement::message).collect();
         let mut storing = pin!(put(storage, spider, &pages, &of));
-        match timeout(ALONE, &mut storing).await {
+        match timeout(MAX_ALONE_DELAY, &mut storing).await {
             Ok(is_stored) => is_stored?,
             Err(_) => {
                 slots.iter_mut().for_each(|slot| *slot = None);

@@ -41,13 +41,13 @@ use crate::spiders::LoadedSpider;
 use crate::telemetry::idle_reasons::{IdleReasons, requeue};
 
 /// The number of tasks to hold for each one run at once, so that urgent ones can come first.
-const TASKS_AHEAD: u16 = 4;
+const TASKS_HELD_PER_RUN: u16 = 4;
 /// Maximum number of tasks to hold: each may have a megabyte.
-const MAX_TASKS_AHEAD: u16 = 64;
+const MAX_TASKS_HELD: u16 = 64;
 
 /// Returns the number of tasks that a worker holds if it runs `at_once` of them.
 pub(crate) fn tasks_ahead(at_once: u16) -> u16 {
-    at_once.saturating_mul(TASKS_AHEAD).min(MAX_TASKS_AHEAD)
+    at_once.saturating_mul(TASKS_HELD_PER_RUN).min(MAX_TASKS_HELD)
 }
 
 /// Claims tasks and has them run.

@@ -16,12 +16,12 @@ use crate::context::Context;
 use crate::programs::Watch;
 use crate::spiders::Spiders;
 
-const BEAT_EVERY: Duration = Duration::from_secs(5);
+const BEAT_INTERVAL: Duration = Duration::from_secs(5);
 
-const SUMMARY_EVERY: Duration = Duration::from_secs(60);
+const SUMMARY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Interval at which the idle state is checked.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reports on a worker to the fleet, and in its own log.
 pub(crate) struct Reporter {
@@ -44,7 +44,7 @@ impl Reporter {
 
     /// Sends heartbeats until the task is ended. Stops the worker on a user's command.
     pub(crate) async fn heartbeats(self: Arc<Self>, stop: CancellationToken) {
-        let mut ticks = every(BEAT_EVERY);
+        let mut ticks = every(BEAT_INTERVAL);
         let (mut before, mut since) = (self.tally.ended(), Instant::now());
         loop {
             ticks.tick().await;
@@ -67,7 +67,7 @@ impl Reporter {
     /// Logs once a minute the work of that minute, the number of messages dropped as unproven, and what the worker waits
     /// for. If there is nothing left to do, logs that once. Runs until the task is ended.
     pub(crate) async fn summaries(self: Arc<Self>) {
-        let mut ticks = every(SUMMARY_EVERY);
+        let mut ticks = every(SUMMARY_INTERVAL);
         ticks.tick().await;
         let counts = || (self.tally.counts(), self.frontier.activity().unproven);
         let (mut before, mut since, mut is_idle) = (counts(), Instant::now(), true);
@@ -98,7 +98,7 @@ impl Reporter {
     /// Logs the idle reason when no URL ends, once for each reason, until the task is ended. An unavailable server is
     /// logged where the call fails.
     pub(crate) async fn report_standstill(self: Arc<Self>) {
-        let mut ticks = every(LOOK_EVERY);
+        let mut ticks = every(CHECK_INTERVAL);
         let mut said = None;
         loop {
             ticks.tick().await;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::message::Message;
@@ -28,7 +28,7 @@ const LACKING: Duration = Duration::from_secs(180);
 const PROGRAM_TROUBLE: Duration = Duration::from_secs(60);
 
 /// Maximum number of hosts to track.
-const MOST: usize = 1_000;
+const MAX_HOSTS: usize = 1_000;
 
 /// Maximum length of the description of a lack, in bytes.
 const WHY: usize = 300;
@@ -37,7 +37,7 @@ const WHY: usize = 300;
 const SAID: usize = 100;
 
 /// Maximum number of reasons in a message.
-const NAMED: usize = 3;
+const MAX_REASONS: usize = 3;
 
 /// The reason why a URL of a host waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,13 +73,13 @@ impl IdleReasons {
     /// Records that a URL of this host waits until `until`. A refusal takes precedence over other reasons.
     pub(crate) fn waits(&self, host: &HostKey, until: UnixMs, why: Why) {
         let now = UnixMs::now();
-        let mut waits = self.lock();
-        if waits.hosts.len() >= MOST {
+        let mut waits = self.0.lock();
+        if waits.hosts.len() >= MAX_HOSTS {
             waits.hosts.retain(|_, (until, _)| *until > now);
         }
         let known = waits.hosts.get(host).filter(|(until, _)| *until > now);
         let is_said = match (known, why) {
-            (Some((_, Why::Refused(_))), Why::Refused(_)) | (None, _) => waits.hosts.len() >= MOST,
+            (Some((_, Why::Refused(_))), Why::Refused(_)) | (None, _) => waits.hosts.len() >= MAX_HOSTS,
             (Some((_, Why::Refused(_))), _) => true,
             (Some((earliest, _)), Why::Pace(_) | Why::Retry(_) | Why::Slow | Why::LogIn) => {
                 *earliest <= until
@@ -93,9 +93,9 @@ impl IdleReasons {
 
     /// Records that a URL or a task of this spider was left to other workers, for this reason.
     pub(crate) fn note_lacking(&self, spider: &SpiderName, why: &str) {
-        let mut waits = self.lock();
+        let mut waits = self.0.lock();
         waits.lacking.retain(|_, (last, _)| last.elapsed() < LACKING);
-        if waits.lacking.len() < MOST {
+        if waits.lacking.len() < MAX_HOSTS {
             waits.lacking.insert(spider.clone(), (Instant::now(), printable(why, WHY)));
         }
     }
@@ -116,27 +116,27 @@ impl IdleReasons {
 
     /// Records that this worker can run this spider.
     pub(crate) fn works_for(&self, spider: &SpiderName) {
-        self.lock().lacking.remove(spider);
+        self.0.lock().lacking.remove(spider);
     }
 
     /// Returns the spiders whose work was left to others lately, with the reasons; only some of them if there
     /// are many.
     pub(crate) fn lacks(&self) -> BTreeMap<SpiderName, String> {
-        let waits = self.lock();
+        let waits = self.0.lock();
         let lacking = waits.lacking.iter().filter(|(_, (last, _))| last.elapsed() < LACKING);
         lacking.take(SAID).map(|(spider, (_, why))| (spider.clone(), why.clone())).collect()
     }
 
     /// Records that the robots.txt of this origin is being fetched, until the returned value is dropped.
     pub(crate) fn asks_robots<'a>(&'a self, origin: &'a Origin) -> Asking<'a> {
-        self.lock().robots.insert(origin.clone(), Instant::now());
+        self.0.lock().robots.insert(origin.clone(), Instant::now());
         Asking { idle_reasons: self, origin }
     }
 
     /// Returns the reason for waiting, if no URL has ended for a while. `ended` is the current number of
     /// ended URLs.
     pub(crate) fn reason(&self, ended: u64) -> Option<String> {
-        let mut waits = self.lock();
+        let mut waits = self.0.lock();
         match waits.ended {
             Some((before, since)) if before == ended => {
                 if since.elapsed() < STILL {
@@ -149,10 +149,6 @@ impl IdleReasons {
             }
         }
         waits.text(UnixMs::now())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waits> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -167,8 +163,8 @@ impl Waits {
         let lacking =
             lacking.map(|(spider, (_, why))| format!("spider {spider}: {why}: it is left to other workers"));
         let mut all: Vec<String> = lacking.chain(robots).chain(hosts).collect();
-        let more = all.len().saturating_sub(NAMED);
-        all.truncate(NAMED);
+        let more = all.len().saturating_sub(MAX_REASONS);
+        all.truncate(MAX_REASONS);
         match more {
             0 if all.is_empty() => None,
             0 => Some(all.join("; ")),
@@ -205,7 +201,7 @@ pub(crate) struct Asking<'a> {
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        self.idle_reasons.lock().robots.remove(self.origin);
+        self.idle_reasons.0.lock().robots.remove(self.origin);
     }
 }
 
@@ -298,7 +294,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn of_many_hosts_it_names_a_few() {
         let idle_reasons = IdleReasons::default();
-        for number in 0..MOST + 50 {
+        for number in 0..MAX_HOSTS + 50 {
             let failed = Why::Retry(Class::Timeout);
             idle_reasons.waits(&host(&format!("h{number}.example")), in_seconds(60), failed);
         }

@@ -1,12 +1,12 @@
 //! Request latencies, for the worker's heartbeat.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use trawl_common::ports::Latency;
 
 /// Maximum number of requests to record between two heartbeats; some ten times as many as a worker makes.
-const MOST: usize = 65_536;
+const MAX_RECORDED: usize = 65_536;
 
 /// The latencies of the requests that ended since the last heartbeat.
 #[derive(Debug, Default)]
@@ -15,15 +15,15 @@ pub(crate) struct Latencies(Mutex<Vec<Duration>>);
 impl Latencies {
     /// Records the latency of a request.
     pub(crate) fn note(&self, took: Duration) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() < MOST {
+        let mut all = self.0.lock();
+        if all.len() < MAX_RECORDED {
             all.push(took);
         }
     }
 
     /// Returns the latency of the requests since the last call; `None` if none ended.
     pub(crate) fn take(&self) -> Option<Latency> {
-        let mut all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut all = std::mem::take(&mut *self.0.lock());
         all.sort_unstable();
         let rank = |percent: usize| (all.len() * percent).div_ceil(100).checked_sub(1);
         let of = |percent: usize| Some(all.get(rank(percent)?)?.as_millis() as u64);

@@ -14,7 +14,7 @@ use trawl_common::logs::{LogEntry, LogLevel};
 use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
 
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 use crate::job::settlement::{Disposition, Handled};
 
 /// Logs the outcomes of URLs.
@@ -32,7 +32,7 @@ impl UrlLog {
     }
 
     /// Logs that a fetch starts.
-    pub(crate) fn begins(&self, job: &Job) {
+    pub(crate) fn begins(&self, job: &ClaimedUrl) {
         if self.urls {
             let Message { work, crawl, .. } = &job.message;
             info!(url = %work, method = method(work), crawl = %crawl.id, "fetching");

@@ -41,7 +41,7 @@ impl PageReader {
     ///
     /// Fails if the system provides no threads.
     pub fn start(settings: &Settings) -> io::Result<Self> {
-        let parser = Parser::start(settings.worker.page_memory.as_u64() / 2)?;
+        let parser = Parser::start(settings.worker.half_page_memory())?;
         Ok(Self { parser, program: None })
     }
 

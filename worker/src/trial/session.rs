@@ -1,7 +1,8 @@
 //! The session of a trial: it is logged in for that trial alone, and kept in memory.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use trawl_common::ports::Hosts;
 use trawl_common::session::{LoginResult, SessionState};
 use trawl_common::settings::Settings;
@@ -73,12 +74,12 @@ impl TrialSession {
 
     /// Returns its cookies.
     pub fn cookies(&self) -> Vec<Cookie> {
-        self.state().cookies.cookies().to_vec()
+        self.state.lock().cookies.cookies().to_vec()
     }
 
     /// Returns the names of the values that the log-in took.
     pub fn taken(&self) -> Vec<String> {
-        self.state().values.keys().cloned().collect()
+        self.state.lock().values.keys().cloned().collect()
     }
 
     /// Returns the sign in a page that the session has lapsed, in words.
@@ -88,24 +89,20 @@ impl TrialSession {
         let by_selector = || extraction?.lapsed.then(|| "`lapsed.selector` finds something".to_owned());
         signs.by_page(response).or_else(by_url).or_else(by_selector)
     }
-
-    fn state(&self) -> MutexGuard<'_, SessionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl trawl_web::Session for TrialSession {
     fn cookies(&self, url: &CanonicalUrl) -> Option<String> {
-        self.state().cookies.field(url, UnixMs::now())
+        self.state.lock().cookies.field(url, UnixMs::now())
     }
 
     fn fields(&self, url: &CanonicalUrl) -> Vec<(String, String)> {
-        self.session.fields(url, &self.state().values)
+        self.session.fields(url, &self.state.lock().values)
     }
 
     fn set_cookies(&self, url: &CanonicalUrl, values: &[String]) {
         let now = UnixMs::now();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         for set in values.iter().filter_map(|value| SetCookie::parse(url, value, now)) {
             state.cookies.set(set, now);
         }

@@ -24,10 +24,10 @@ use crate::schedule::backoff::is_welcome;
 use crate::schedule::polite::{AsSpider, NotAsked, PoliteClient, blocked};
 
 /// Maximum time for a trial.
-const LONGEST: Duration = Duration::from_secs(60);
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Maximum number of trials at once.
-const AT_ONCE: usize = 4;
+const CONCURRENCY: usize = 4;
 
 /// The number of threads for fetches: a response that keeps a thread busy delays only the trials on it.
 const FETCH_THREADS: usize = 2;
@@ -70,9 +70,9 @@ impl Trials {
     pub fn start(settings: Arc<Settings>, hosts: Arc<dyn Hosts>) -> io::Result<Self> {
         Ok(Self {
             reader: PageReader::start(&settings)?,
-            memory: MemoryBudget::new(settings.worker.page_memory.as_u64() / 2),
+            memory: MemoryBudget::new(settings.worker.half_page_memory()),
             threads: Threads::start(FETCH_THREADS)?,
-            permits: Arc::new(Semaphore::new(AT_ONCE)),
+            permits: Arc::new(Semaphore::new(CONCURRENCY)),
             asker: PoliteClient::alone(settings, hosts),
         })
     }
@@ -89,16 +89,17 @@ impl Trials {
         ready: Ready,
         url: CanonicalUrl,
     ) -> Result<Attempt, NotTried> {
-        let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| NotTried::Full(AT_ONCE))?;
+        let permit =
+            Arc::clone(&self.permits).try_acquire_owned().map_err(|_| NotTried::Full(CONCURRENCY))?;
         let trying = tokio::spawn(async move {
             let _permit = permit;
             let trial = Trial::new(&self, &spider, ready, url)?;
             self.asker.schedules.freeing(trial.run()).await
         });
-        match timeout(LONGEST, trying).await {
+        match timeout(TRIAL_TIMEOUT, trying).await {
             Ok(Ok(attempt)) => attempt,
             Ok(Err(panicked)) => resume_unwind(panicked.into_panic()),
-            Err(_) => Err(NotTried::Overdue(LONGEST)),
+            Err(_) => Err(NotTried::Overdue(TRIAL_TIMEOUT)),
         }
     }
 }
@@ -139,7 +140,7 @@ impl<'a> Trial<'a> {
             bans,
             login,
             own: AsSpider::new(spider, settings, fetcher),
-            deadline: Instant::now() + LONGEST,
+            deadline: Instant::now() + TRIAL_TIMEOUT,
             trail: Trail::new(url, MAX_REDIRECTS),
             robots,
             redirects,
@@ -191,14 +192,14 @@ impl<'a> Trial<'a> {
     async fn fetch(&mut self) -> Result<Response, End> {
         loop {
             if Instant::now() > self.deadline {
-                return Err(End::NotTried(NotTried::Overdue(LONGEST)));
+                return Err(End::NotTried(NotTried::Overdue(TRIAL_TIMEOUT)));
             }
             let policy = self.policy().await?;
             let host = self.trail.last().host();
             let permit = self.trials.asker.permit(&self.own, &policy, &host, self.deadline).await?;
             let answer = self.own.fetcher.ask(self.trail.last(), &Validators::default()).await;
             let ban = trawl_web::ban(&self.bans, &answer);
-            let _held = permit.end(ban.is_none() && is_welcome(&answer));
+            let _held = permit.end(is_welcome(&answer, ban.as_ref()));
             if let Some(ban) = ban {
                 self.status = ban.status;
                 return Err(match self.bans.then {

@@ -50,7 +50,7 @@ impl Worker {
         let settings = Arc::new(settings);
         let context = Arc::new(Context { id, settings, health, log: log.writer.clone() });
         let idle_reasons = Arc::<IdleReasons>::default();
-        let parser = Parser::start(context.settings.worker.page_memory.as_u64() / 2);
+        let parser = Parser::start(context.settings.worker.half_page_memory());
         let parser = Arc::new(parser.map_err(RunError::Threads)?);
         let scheduling =
             Arc::new(Scheduling::new(&context, Arc::clone(&ports.hosts), Arc::clone(&idle_reasons)));

@@ -23,7 +23,7 @@ pub(crate) struct Want {
     /// The worker.
     pub(crate) holder: Arc<Holder>,
     /// The queues that it takes from.
-    pub(crate) lines: &'static [SourceQueue],
+    pub(crate) sources: &'static [SourceQueue],
     /// Maximum number of records of each queue that it may hold.
     pub(crate) prefetch: usize,
     /// Maximum number that it takes now.
@@ -67,11 +67,11 @@ pub(crate) fn claim(db: &Connection, memory: &mut Memory, want: &Want) -> Result
     if want.holder.has_left() {
         return Ok(got);
     }
-    for &line in want.lines {
-        while claim_of(db, memory, want, line, now, (&mut crawls, &mut got))? {}
+    for &source in want.sources {
+        while claim_of(db, memory, want, source, now, (&mut crawls, &mut got))? {}
     }
     if got.claims.is_empty() {
-        got.next_due = records::next_due(db, now, want.lines.contains(&SourceQueue::Task))?;
+        got.next_due = records::next_due(db, now, want.sources.contains(&SourceQueue::Task))?;
     }
     Ok(got)
 }
@@ -82,16 +82,16 @@ fn claim_of(
     db: &Connection,
     memory: &mut Memory,
     Want { holder, prefetch, max, .. }: &Want,
-    line: SourceQueue,
+    source: SourceQueue,
     now: UnixMs,
     (crawls, got): (&mut Crawls, &mut Got),
 ) -> Result<bool> {
-    let room = prefetch.saturating_sub(holder.holds_of(line)).min(max - got.claims.len());
+    let room = prefetch.saturating_sub(holder.holds_of(source)).min(max - got.claims.len());
     if room == 0 {
         return Ok(false);
     }
     let mut is_cleared = false;
-    for found in memory.dispatch.next(db, &memory.holdings, line, now, room)? {
+    for found in memory.dispatch.next(db, &memory.holdings, source, now, room)? {
         let of = match &found {
             Ok(stored) => stored.crawl,
             Err(unreadable) => unreadable.crawl,
@@ -121,7 +121,7 @@ fn claim_of(
             if let Some(due) = stored.due {
                 metrics::claimed_after(now.since(due));
             }
-            memory.holdings.give(stored.id, (line, stored.lane), holder);
+            memory.holdings.give(stored.id, (source, stored.lane), holder);
             let (of, crawl) = (crawl.crawl.clone(), OpenCrawl { terms: crawl.terms, started: crawl.started });
             got.claims.push(Claim { stored, reply, of, crawl });
         }

@@ -70,11 +70,11 @@ impl Dispatch {
         &mut self,
         db: &Connection,
         holdings: &Holdings,
-        line: SourceQueue,
+        source: SourceQueue,
         now: UnixMs,
         most: usize,
     ) -> Result<Vec<Found>> {
-        match line {
+        match source {
             SourceQueue::Due => self.due(db, holdings, now, most),
             SourceQueue::Priority => self.next_in(db, holdings, Lane::Priority, most),
             // Lanes have no time to live here.

@@ -16,7 +16,7 @@ use crate::embedded::store::error::{Result, unless_corrupt};
 use crate::embedded::store::fields::Fields;
 
 /// Approximate size of a record in bytes, without its URL and its referrer.
-const BESIDE_TEXT: u64 = 100;
+const RECORD_OVERHEAD: u64 = 100;
 
 /// The current time of a crawl that is not over.
 #[derive(Clone, Copy)]
@@ -119,7 +119,7 @@ pub(crate) fn backlog(db: &Connection, clock: Clock, crawl: &CrawlId) -> Result<
              FROM (SELECT crawl, url, referrer, lane FROM records ORDER BY id DESC LIMIT 1000) newest",
         )?
         .query_row([], |row| row.get(0))?;
-    Ok(Backlog { urls, bytes: urls * (text as u64 + BESIDE_TEXT) })
+    Ok(Backlog { urls, bytes: urls * (text as u64 + RECORD_OVERHEAD) })
 }
 
 /// The number of URLs of a crawl by the reason why they ended.

@@ -16,7 +16,7 @@ use crate::embedded::store::fields::Fields;
 use crate::notes;
 
 /// Maximum number of entries of a page.
-const PAGE: usize = 500;
+const PAGE_SIZE: usize = 500;
 
 /// Adds a URL whose terminal state is a failure to its crawl's list.
 pub(crate) fn add(db: &Connection, crawl: i64, finish: &Finish) -> Result<()> {
@@ -90,7 +90,7 @@ pub(crate) fn page(db: &Connection, crawl: i64, cursor: u64) -> Result<FailedPag
         "SELECT entry, url, note FROM failed WHERE entry > ?1 AND +crawl = ?2 AND terminal <> 'invalid' ORDER BY entry LIMIT ?3",
     )?;
     let after = i64::try_from(cursor).unwrap_or(i64::MAX);
-    let mut rows = select.query(params![after, crawl, PAGE as i64])?;
+    let mut rows = select.query(params![after, crawl, PAGE_SIZE as i64])?;
     let mut page = FailedPage::default();
     let (mut count, mut last) = (0, 0);
     while let Some(row) = rows.next()? {
@@ -101,7 +101,7 @@ pub(crate) fn page(db: &Connection, crawl: i64, cursor: u64) -> Result<FailedPag
             Err(_) => page.failed.extend(unless_corrupt(Err(fields.unreadable("url")))?),
         }
     }
-    page.next = (count == PAGE).then_some(last.cast_unsigned());
+    page.next = (count == PAGE_SIZE).then_some(last.cast_unsigned());
     Ok(page)
 }
 

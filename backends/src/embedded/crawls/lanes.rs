@@ -23,7 +23,7 @@ pub(crate) fn read(db: &Connection, holdings: &Holdings, now: UnixMs) -> Result<
     let (jobs, asked) = jobs(db)?;
     let held = holdings.rows();
     let of = |lane, rows: u64, since: Option<UnixMs>| {
-        let held = LaneName::line(lane).map_or(0, |line| held[line as usize]);
+        let held = LaneName::source_queue(lane).map_or(0, |source| held[source as usize]);
         let messages = rows.saturating_sub(held);
         let oldest = since.filter(|_| messages > 0).map(|since| now.since(since));
         LaneState { lane, messages, consumers: None, oldest }

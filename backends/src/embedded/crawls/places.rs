@@ -9,12 +9,12 @@ use crate::embedded::records::holdings::Holdings;
 use crate::embedded::store::error::Result;
 
 /// Maximum number of records examined.
-const LOOKED_AT: usize = 1000;
+const MAX_EXAMINED: usize = 1000;
 
 /// Returns the places of the URLs of the crawl in row `crawl`.
 pub(crate) fn read(db: &Connection, holdings: &Holdings, crawl: i64, now: UnixMs) -> Result<Places> {
     let mut select = db.prepare_cached("SELECT id, due, attempts FROM records WHERE crawl = ?1 LIMIT ?2")?;
-    let mut rows = select.query([crawl, LOOKED_AT as i64])?;
+    let mut rows = select.query([crawl, MAX_EXAMINED as i64])?;
     let (mut places, mut looked) = (Places::default(), 0);
     while let Some(row) = rows.next()? {
         looked += 1;
@@ -30,6 +30,6 @@ pub(crate) fn read(db: &Connection, holdings: &Holdings, crawl: i64, now: UnixMs
             (_, None) => places.queued += 1,
         }
     }
-    places.is_all = looked < LOOKED_AT;
+    places.is_all = looked < MAX_EXAMINED;
     Ok(places)
 }

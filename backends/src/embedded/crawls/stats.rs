@@ -1,9 +1,10 @@
 //! Operator view of crawls and workers.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::frontier::{Key, UrlState};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
@@ -36,7 +37,7 @@ pub(crate) struct LastBeat(Mutex<Option<(WorkerState, Instant)>>);
 impl LastBeat {
     /// Stores a heartbeat of the worker. Returns the reply.
     pub(crate) fn is(&self, beat: &Heartbeat) -> BeatReply {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         let was_asked = |(state, _): &(WorkerState, Instant)| state.worker == beat.worker && state.draining;
         let draining = last.as_ref().is_some_and(was_asked);
         let state = WorkerState {
@@ -60,7 +61,7 @@ impl LastBeat {
 
     /// Asks a worker to end. Returns whether it is alive.
     pub(crate) fn drain(&self, worker: &WorkerId) -> bool {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         let living =
             last.as_mut().filter(|(state, until)| state.worker == *worker && *until > Instant::now());
         living.map(|(state, _)| state.draining = true).is_some()
@@ -68,12 +69,12 @@ impl LastBeat {
 
     /// Removes the worker.
     pub(crate) fn end(&self, worker: &WorkerId) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         last.take_if(|(state, _)| state.worker == *worker);
     }
 
     pub(crate) fn living(&self) -> Option<WorkerState> {
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.0.lock();
         last.as_ref().filter(|(_, until)| *until > Instant::now()).map(|(state, _)| state.clone())
     }
 }

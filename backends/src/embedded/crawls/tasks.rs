@@ -9,7 +9,7 @@ use crate::embedded::records::holdings::Holdings;
 use crate::embedded::store::error::Result;
 
 /// Maximum number of tasks of a part.
-const PART: usize = 500;
+const PART_SIZE: usize = 500;
 
 /// Returns whether a crawl has a task, pending or failed.
 pub(crate) fn exist(db: &Connection, crawl: i64) -> Result<bool> {
@@ -28,7 +28,7 @@ pub(crate) fn page(
     let mut select = db.prepare_cached(
         "SELECT id, url, due, attempts FROM records WHERE crawl = ?1 AND lane = 'task' AND id > ?2 ORDER BY id LIMIT ?3",
     )?;
-    let mut rows = select.query(params![crawl, cursor.cast_signed(), PART as i64])?;
+    let mut rows = select.query(params![crawl, cursor.cast_signed(), PART_SIZE as i64])?;
     let (mut page, mut last, mut looked) = (TaskPage::default(), 0, 0);
     while let Some(row) = rows.next()? {
         looked += 1;
@@ -45,6 +45,6 @@ pub(crate) fn page(
         let state = holdings.state(last, now).unwrap_or(waits);
         page.tasks.push(PendingTask { key, state, attempts: row.get(3)? });
     }
-    page.next = (looked == PART).then_some(last.cast_unsigned());
+    page.next = (looked == PART_SIZE).then_some(last.cast_unsigned());
     Ok(page)
 }

@@ -11,10 +11,10 @@ use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 
 /// Maximum weight of all responses together, in bytes.
-const CAPACITY: u64 = 16 * 1024 * 1024;
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Maximum size of a body that is cached, in bytes: one must not displace all others.
-const LARGEST: usize = 1024 * 1024;
+const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// Cached responses of this process, limited in time and weight.
 pub(crate) struct MemoryCache(Moka<CanonicalUrl, Kept>);
@@ -46,7 +46,7 @@ impl Expiry<CanonicalUrl, Kept> for OwnTtl {
 
 impl Default for MemoryCache {
     fn default() -> Self {
-        let cache = Moka::builder().max_capacity(CAPACITY).weigher(weigh).expire_after(OwnTtl);
+        let cache = Moka::builder().max_capacity(MAX_BYTES).weigher(weigh).expire_after(OwnTtl);
         Self(cache.build())
     }
 }
@@ -66,7 +66,7 @@ impl Cache for MemoryCache {
     }
 
     async fn put(&self, url: &CanonicalUrl, response: &Response, ttl: Duration) -> Result<()> {
-        if response.body.len() <= LARGEST {
+        if response.body.len() <= MAX_BODY_BYTES {
             // A body may be a slice of a much larger read buffer, which it would keep in memory.
             let body = Bytes::copy_from_slice(&response.body);
             self.0.insert(url.clone(), Kept { response: Response { body, ..response.clone() }, ttl });

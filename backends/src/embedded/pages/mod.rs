@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{NewWork, PageVisit, Pages, Result, Walk};
+use trawl_common::ports::{NewWork, PageHistories, PageVisit, Result, Walk};
 use trawl_common::spider::page_history::{PageAnswer, Validators, Visited};
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
@@ -17,7 +17,7 @@ use crate::embedded::store::error;
 use crate::embedded::store::fields::{Fields, sql_ms};
 
 /// Maximum number of pages in a part of a walk.
-const PART: usize = 500;
+const PART_SIZE: usize = 500;
 
 /// The columns that [`read`] reads beside the URL.
 const COLUMNS: &str = "depth, fetched_at, change, content, etag, modified, items, answer";
@@ -35,7 +35,7 @@ impl EmbeddedPages {
 }
 
 #[async_trait]
-impl Pages for EmbeddedPages {
+impl PageHistories for EmbeddedPages {
     async fn look(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Option<Visited>>> {
         let (spider, urls) = (spider.clone(), urls.to_vec());
         self.store.call(move |db, _| urls.iter().map(|url| find(db, &spider, url)).collect()).await
@@ -145,7 +145,7 @@ fn part(db: &Connection, spider: &SpiderName, cursor: u64) -> error::Result<Walk
         "SELECT entry, url, depth FROM pages WHERE entry > ?1 AND +spider = ?2 ORDER BY entry LIMIT ?3",
     )?;
     let after = i64::try_from(cursor).unwrap_or(i64::MAX);
-    let mut rows = select.query(params![after, spider.as_str(), PART as i64])?;
+    let mut rows = select.query(params![after, spider.as_str(), PART_SIZE as i64])?;
     let mut walk = Walk::default();
     let mut last = None;
     while let Some(row) = rows.next()? {
@@ -153,7 +153,7 @@ fn part(db: &Connection, spider: &SpiderName, cursor: u64) -> error::Result<Walk
         walk.pages.push((fields.text("url")?, fields.number("depth")?));
         last = Some(row.get::<_, i64>(0)? as u64);
     }
-    walk.next = last.filter(|_| walk.pages.len() == PART);
+    walk.next = last.filter(|_| walk.pages.len() == PART_SIZE);
     Ok(walk)
 }
 

@@ -37,13 +37,13 @@ impl Holder {
     }
 
     /// Returns the number of records of a queue that it holds.
-    pub(crate) fn holds_of(&self, line: SourceQueue) -> usize {
-        self.held[line as usize].load(Ordering::Relaxed)
+    pub(crate) fn holds_of(&self, source: SourceQueue) -> usize {
+        self.held[source as usize].load(Ordering::Relaxed)
     }
 
     /// Returns the number of records that it holds.
     pub(crate) fn holds(&self) -> usize {
-        SourceQueue::ALL.into_iter().map(|line| self.holds_of(line)).sum()
+        SourceQueue::ALL.into_iter().map(|source| self.holds_of(source)).sum()
     }
 }
 
@@ -77,19 +77,19 @@ struct Held {
 /// that the worker no longer holds the record.
 struct Place {
     holder: Arc<Holder>,
-    line: SourceQueue,
+    source: SourceQueue,
 }
 
 impl Place {
-    fn take(line: SourceQueue, holder: &Arc<Holder>) -> Self {
-        holder.held[line as usize].fetch_add(1, Ordering::Relaxed);
-        Self { holder: Arc::clone(holder), line }
+    fn take(source: SourceQueue, holder: &Arc<Holder>) -> Self {
+        holder.held[source as usize].fetch_add(1, Ordering::Relaxed);
+        Self { holder: Arc::clone(holder), source }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.holder.held[self.line as usize].fetch_sub(1, Ordering::Relaxed);
+        self.holder.held[self.source as usize].fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -100,9 +100,9 @@ impl Holdings {
         Some(State::Held { by: place.holder.worker.clone(), since: now, has_started: *has_started })
     }
 
-    /// Gives record `id`, which came through `line`, to a worker.
-    pub(crate) fn give(&mut self, id: i64, (line, lane): (SourceQueue, Lane), to: &Arc<Holder>) {
-        let place = Arc::new(Place::take(line, to));
+    /// Gives record `id`, which came through `source`, to a worker.
+    pub(crate) fn give(&mut self, id: i64, (source, lane): (SourceQueue, Lane), to: &Arc<Holder>) {
+        let place = Arc::new(Place::take(source, to));
         self.held.insert(id, Held { place, lane, has_started: false });
     }
 
@@ -153,12 +153,12 @@ impl Holdings {
     pub(crate) fn rows(&self) -> [u64; SourceQueue::ALL.len()] {
         let mut rows = [0; SourceQueue::ALL.len()];
         for (_, Held { place, lane, has_started }) in self.held.iter() {
-            let line = if place.line == SourceQueue::Due && !has_started {
+            let source = if place.source == SourceQueue::Due && !has_started {
                 SourceQueue::Due
             } else {
                 SourceQueue::from(*lane)
             };
-            rows[line as usize] += 1;
+            rows[source as usize] += 1;
         }
         rows
     }

@@ -153,7 +153,7 @@ pub(crate) fn update(db: &Connection, id: i64, record: &Record) -> Result<()> {
 }
 
 /// Stores that a URL is parked, with the state in its message: its slot or its position in the host's waitlist,
-/// its redirects so far, the number of refusals.
+/// its redirects so far, the numbers of refusals and lapses.
 pub(crate) fn park(
     db: &Connection,
     id: i64,
@@ -164,7 +164,7 @@ pub(crate) fn park(
     let hop = message.hop.as_ref();
     db.prepare_cached(
         "UPDATE records SET due = ?2, starts = ?3, attempts = ?4, slot = ?5, hop = ?6, hops = ?7, refusals = ?8, turn = ?9,
-                            looks = ?10
+                            looks = ?10, lapses = ?11
          WHERE id = ?1",
     )?
     .execute(params![
@@ -178,6 +178,7 @@ pub(crate) fn park(
         message.refusals,
         message.turn.map(|(turn, _)| sql_ms(turn)),
         message.turn.map_or(0, |(_, looks)| looks),
+        message.lapses,
     ])?;
     Ok(())
 }
@@ -244,6 +245,7 @@ pub(crate) struct Stored {
     hop: Option<String>,
     hops: u8,
     refusals: u16,
+    lapses: u16,
     turn: Option<UnixMs>,
     looks: u8,
 }
@@ -263,7 +265,7 @@ pub(crate) struct Unreadable {
 
 /// The columns that [`Stored::read`] reads.
 pub(crate) const COLUMNS: &str = "SELECT r.id, r.crawl, r.lane, r.due, r.attempts, r.starts, r.deadline + c.idle AS deadline, \
-                                 r.url AS url, r.depth, r.slot, r.referrer, r.hop, r.hops, r.refusals, r.turn, r.looks";
+                                 r.url AS url, r.depth, r.slot, r.referrer, r.hop, r.hops, r.refusals, r.turn, r.looks, r.lapses";
 
 /// The tables of all queries for these columns.
 pub(crate) const FROM: &str = "FROM records r JOIN crawls c ON c.key = r.crawl";
@@ -301,6 +303,7 @@ impl Stored {
             refusals: fields.number(13)?,
             turn: fields.optional_instant(14)?,
             looks: fields.number(15)?,
+            lapses: fields.number(16)?,
         })
     }
 
@@ -352,6 +355,7 @@ impl Stored {
             referrer: self.key_in("referrer", self.referrer.as_deref())?,
             hop,
             refusals: self.refusals,
+            lapses: self.lapses,
             left: 0,
             is_ours: true,
             trace: None,

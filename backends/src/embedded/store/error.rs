@@ -4,7 +4,7 @@ use rusqlite::ErrorCode;
 use tracing::error;
 use trawl_common::ports::{Error, ErrorKind};
 
-/// The reason why a job failed: SQLite, or a rule of its port.
+/// The reason why a command failed: SQLite, or a rule of its port.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
     /// SQLite failed.

@@ -29,7 +29,7 @@ pub(crate) struct FileLock {
 const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The interval of checks whether it is gone.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 impl FileLock {
     /// Locks a state file, which is created if there is none, readable only by its owner. Fails with
@@ -42,7 +42,7 @@ impl FileLock {
                 Err(error)
                     if error.kind() == io::ErrorKind::ResourceBusy && begun.elapsed() < LOCK_TIMEOUT =>
                 {
-                    sleep(LOOK);
+                    sleep(CHECK_INTERVAL);
                 }
                 taken => return taken,
             }

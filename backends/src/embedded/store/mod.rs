@@ -1,4 +1,4 @@
-//! One thread owns the state; all other threads send it jobs.
+//! One thread owns the state; all other threads send it commands.
 
 pub(crate) mod error;
 pub(crate) mod fields;
@@ -24,8 +24,8 @@ use crate::embedded::records::holdings::{self, Holdings};
 use crate::embedded::seen::Seen;
 use crate::embedded::store::schema::State;
 
-/// Maximum number of jobs that share a transaction.
-const GROUP: usize = 64;
+/// Maximum number of commands that share a transaction.
+const MAX_GROUP: usize = 64;
 
 /// State of the writer beyond the file. A new process starts without it.
 #[derive(Default)]
@@ -81,12 +81,12 @@ struct Savepoint {
 }
 
 /// A message to the writer.
-enum Job {
+enum Command {
     /// Part of a transaction, answered when the transaction has succeeded or failed.
     Work(Work),
     /// A change to the memory alone, between two transactions.
     Note(Box<dyn FnOnce(&mut Memory) + Send>),
-    /// The last job: all resources are released when this is dropped.
+    /// The last command: all resources are released when this is dropped.
     Close(oneshot::Sender<()>),
 }
 
@@ -95,10 +95,10 @@ type Answer = Box<dyn FnOnce(Result<()>)>;
 
 /// The state, behind the one thread that reads and writes it.
 ///
-/// The thread takes a job together with all others that are waiting by then, runs them in one transaction, commits, and
+/// The thread takes a command together with all others that are waiting by then, runs them in one transaction, commits, and
 /// only then answers: under load many callers share the cost of a commit.
 pub(crate) struct Store {
-    jobs: Option<mpsc::Sender<Job>>,
+    commands: Option<mpsc::Sender<Command>>,
     writer: Option<JoinHandle<()>>,
     stirred: Arc<Notify>,
 }
@@ -106,14 +106,14 @@ pub(crate) struct Store {
 impl Store {
     /// Starts the writer on an open state file.
     pub(crate) fn start(state: State) -> Result<Self> {
-        let (jobs, waiting) = mpsc::channel();
+        let (commands, waiting) = mpsc::channel();
         let stirred = Arc::new(Notify::new());
         let notify = stirred.clone();
         let writer = thread::Builder::new()
             .name("state".into())
             .spawn(move || write(state, Memory::default(), &waiting, &notify))
             .map_err(|error| Error::new(ErrorKind::Unavailable, format_args!("no thread: {error}")))?;
-        Ok(Self { jobs: Some(jobs), writer: Some(writer), stirred })
+        Ok(Self { commands: Some(commands), writer: Some(writer), stirred })
     }
 
     /// Runs `work` on the state, all of it or nothing, and returns once its effect is committed.
@@ -140,26 +140,26 @@ impl Store {
                 let _ = answer.send(result.and_then(|value| committed.map(|()| value)));
             })
         });
-        self.send(Job::Work(work));
+        self.send(Command::Work(work));
         receiver
     }
 
     /// Changes the memory alone. A failing transaction does not undo it.
     pub(crate) fn note<N: FnOnce(&mut Memory) + Send + 'static>(&self, note: N) {
-        self.send(Job::Note(Box::new(note)));
+        self.send(Command::Note(Box::new(note)));
     }
 
-    fn send(&self, job: Job) {
-        if let Some(jobs) = &self.jobs {
-            // An error here drops the job and its answer with it, which the receiver reports.
-            let _ = jobs.send(job);
+    fn send(&self, command: Command) {
+        if let Some(commands) = &self.commands {
+            // An error here drops the command and its answer with it, which the receiver reports.
+            let _ = commands.send(command);
         }
     }
 
-    /// Runs all jobs that were sent so far, and closes the file.
+    /// Runs all commands that were sent so far, and closes the file.
     pub(crate) async fn close(&self) {
         let (closed, when_closed) = oneshot::channel();
-        self.send(Job::Close(closed));
+        self.send(Command::Close(closed));
         // It is never sent, only dropped.
         let _ = when_closed.await;
     }
@@ -173,38 +173,38 @@ impl Store {
 impl Drop for Store {
     /// Ends the writer, which closes the file: SQLite then moves the log into it and deletes the log.
     fn drop(&mut self) {
-        self.jobs = None;
+        self.commands = None;
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();
         }
     }
 }
 
-/// Returns the result of a submitted job. A missing answer means that the writer is gone.
+/// Returns the result of a submitted command. A missing answer means that the writer is gone.
 pub(crate) fn answered<T>(answer: std::result::Result<Result<T>, oneshot::error::RecvError>) -> Result<T> {
     answer.unwrap_or_else(|_| Err(Error::new(ErrorKind::Unavailable, "the state file's writer has stopped")))
 }
 
-fn write(mut state: State, mut memory: Memory, jobs: &mpsc::Receiver<Job>, stirred: &Notify) {
+fn write(mut state: State, mut memory: Memory, commands: &mpsc::Receiver<Command>, stirred: &Notify) {
     let mut next = None;
     let mut closing = None;
-    while let Some(job) = next.take().or_else(|| jobs.recv().ok()) {
-        match job {
-            Job::Work(first) => {
-                let rest = iter::from_fn(|| match jobs.try_recv().ok()? {
-                    Job::Work(work) => Some(work),
-                    other @ (Job::Note(_) | Job::Close(_)) => {
+    while let Some(command) = next.take().or_else(|| commands.recv().ok()) {
+        match command {
+            Command::Work(first) => {
+                let rest = iter::from_fn(|| match commands.try_recv().ok()? {
+                    Command::Work(work) => Some(work),
+                    other @ (Command::Note(_) | Command::Close(_)) => {
                         next = Some(other);
                         None
                     }
                 });
-                transact(&mut state.db, &mut memory, iter::once(first).chain(rest).take(GROUP));
+                transact(&mut state.db, &mut memory, iter::once(first).chain(rest).take(MAX_GROUP));
             }
-            Job::Note(note) => {
+            Command::Note(note) => {
                 note(&mut memory);
                 memory.commit();
             }
-            Job::Close(closed) => {
+            Command::Close(closed) => {
                 closing = Some(closed);
                 break;
             }
@@ -221,7 +221,7 @@ fn write(mut state: State, mut memory: Memory, jobs: &mpsc::Receiver<Job>, stirr
     drop(closing);
 }
 
-/// Runs a group of jobs in one transaction, and answers them.
+/// Runs a group of commands in one transaction, and answers them.
 fn transact(db: &mut Connection, memory: &mut Memory, group: impl Iterator<Item = Work>) {
     let (before, mut answers) = (memory.savepoint(), Vec::new());
     let committed = commit(db, memory, group, &mut answers).map_err(Error::from);
@@ -254,7 +254,7 @@ fn commit(
     Ok(tx.commit()?)
 }
 
-/// Runs one job in a savepoint of its own, so that it fails alone.
+/// Runs one command in a savepoint of its own, so that it fails alone.
 fn run<T>(
     tx: &mut Transaction<'_>,
     memory: &mut Memory,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use tracing::error;
-use trawl_common::frontier::retry::LONGEST;
+use trawl_common::frontier::retry::MAX_DELAY;
 use trawl_common::ports::Error;
 use trawl_common::time::UnixMs;
 
@@ -22,7 +22,7 @@ use crate::embedded::store::error::{Result, unless_corrupt};
 use crate::embedded::store::fields::{Fields, sql_ms, unreadable};
 
 /// Maximum time that anything is parked, except for a slot of its host.
-const LONGEST_PARKED: Duration = Duration::from_secs(LONGEST.as_secs() + 60);
+const MAX_PARKED: Duration = Duration::from_secs(MAX_DELAY.as_secs() + 60);
 
 /// Prepares the state file for a new process:
 ///
@@ -78,7 +78,7 @@ fn go_back(db: &Connection, now: UnixMs) -> Result<()> {
 /// Returns records of no unfinished crawl, in no row that is walked, parked for ever, or of tasks without a
 /// payload.
 fn never_given(db: &Connection, now: UnixMs) -> Result<Vec<Unreadable>> {
-    let latest = sql_ms(now.plus(LONGEST_PARKED));
+    let latest = sql_ms(now.plus(MAX_PARKED));
     let mut select = db.prepare(
         "SELECT r.id, r.crawl, CAST(r.url AS BLOB), r.due, CASE
              WHEN r.crawl NOT IN (SELECT key FROM crawls WHERE status NOT IN ('finished', 'cancelled')) THEN 'crawl'

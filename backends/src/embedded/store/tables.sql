@@ -86,6 +86,7 @@ CREATE TABLE records (
     hop      TEXT,
     hops     INTEGER NOT NULL DEFAULT 0,
     refusals INTEGER NOT NULL DEFAULT 0,
+    lapses INTEGER NOT NULL DEFAULT 0,
     turn     INTEGER,
     looks    INTEGER NOT NULL DEFAULT 0
 ) STRICT;

@@ -19,7 +19,7 @@ use trawl_engine::{Content, Probe, ProbeTimes, Unproven};
 
 use super::super::names;
 use super::super::newer::{self, FORMAT_HEADER};
-use super::super::screen::{DEEPEST, UNREADABLE};
+use super::super::screen::{MAX_DEPTH, UNREADABLE};
 use super::super::seal::{Author, Purpose, Seal};
 use super::headers::Headers;
 use super::{BEFORE, PROBE, PROBE_BODY};
@@ -33,33 +33,33 @@ pub struct Trust {
     pub spiders: Vec<SpiderName>,
 }
 
-/// Reads a message from the queue of `line`.
-pub fn content(delivery: &Delivery, line: SourceQueue, trust: &Trust) -> Content {
+/// Reads a message from the queue of `source`.
+pub fn content(delivery: &Delivery, source: SourceQueue, trust: &Trust) -> Content {
     let none = FieldTable::default();
     let headers = Headers(delivery.properties.headers().as_ref().unwrap_or(&none));
     if let Some(sent) = headers.number(PROBE).ok().flatten().map(UnixMs) {
         let previous = headers.number(BEFORE).ok().flatten().map(UnixMs).unwrap_or_default();
-        match trust.seal.author(Purpose::Probe(line), &delivery.data, headers.0) {
+        match trust.seal.author(Purpose::Probe(source), &delivery.data, headers.0) {
             Author::Fleet | Author::Anyone => {
-                return Content::Probe(Probe { line, times: ProbeTimes { sent, previous } });
+                return Content::Probe(Probe { source, times: ProbeTimes { sent, previous } });
             }
             Author::Stranger if delivery.data == PROBE_BODY => return Content::Unproven(Unproven::Probe),
             // A stranger's message that claims to be a probe is read as an ordinary one.
             Author::Stranger => {}
         }
     }
-    message(delivery, headers, line, trust).unwrap_or_else(Content::Malformed)
+    message(delivery, headers, source, trust).unwrap_or_else(Content::Malformed)
 }
 
 fn message(
     delivery: &Delivery,
     headers: Headers<'_>,
-    line: SourceQueue,
+    source: SourceQueue,
     trust: &Trust,
 ) -> Result<Content, Malformed> {
-    let malformed = |reason: String| Malformed { text: shown(&delivery.data, line), reason };
+    let malformed = |reason: String| Malformed { text: shown(&delivery.data, source), reason };
     if headers.0.contains_key(UNREADABLE) {
-        return Err(malformed(format!("headers that cannot be read, or nested more than {DEEPEST} deep")));
+        return Err(malformed(format!("headers that cannot be read, or nested more than {MAX_DEPTH} deep")));
     }
     let body = std::str::from_utf8(&delivery.data).map_err(|_| malformed(InvalidUrl::NotUtf8.to_string()))?;
     let author = trust.seal.author(Purpose::Wake, &delivery.data, headers.0);
@@ -77,9 +77,9 @@ fn message(
         return Ok(Content::Newer(newer::write_down(delivery, format)));
     }
     let lane = match author {
-        Author::Stranger => lane_of(line, headers),
+        Author::Stranger => lane_of(source, headers),
         Author::Fleet | Author::Anyone => {
-            headers.parsed("lane").map_err(malformed)?.unwrap_or_else(|| lane_of(line, headers))
+            headers.parsed("lane").map_err(malformed)?.unwrap_or_else(|| lane_of(source, headers))
         }
     };
     let (work, is_named) = if lane == Lane::Task {
@@ -92,7 +92,7 @@ fn message(
         (page(body, is_ours(is_named)).map_err(malformed)?, is_named)
     };
     if author == Author::Stranger {
-        let request = strangers(work, headers, delivery, (line, lane), trust);
+        let request = strangers(work, headers, delivery, (source, lane), trust);
         return Ok(match headers.crawl().ok().filter(|crawl| is_named && !crawl.is_adhoc()) {
             Some(crawl) => Content::Unproven(Unproven::Message { request: Box::new(request), crawl }),
             None => Content::Message(request),
@@ -102,7 +102,7 @@ fn message(
     let read = || -> Result<Message, String> {
         let looks = headers.number("looks")?.unwrap_or(0).try_into().unwrap_or(u8::MAX);
         // A message of trawl has waited for its host, and continues.
-        let expired = if is_ours { None } else { outlived(headers, line) };
+        let expired = if is_ours { None } else { outlived(headers, source) };
         let deadlines = [headers.number("deadline")?.map(UnixMs), expiration(delivery)];
         Ok(Message {
             lane: lane.of(&work),
@@ -118,6 +118,7 @@ fn message(
             hop: headers.hop()?,
             is_ours,
             refusals: headers.number("refusals")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
+            lapses: headers.number("lapses")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
             left: headers.number("left")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
             trace: headers.trace(),
         })
@@ -158,7 +159,7 @@ fn strangers(
     work: Work,
     headers: Headers<'_>,
     delivery: &Delivery,
-    (line, lane): (SourceQueue, Lane),
+    (source, lane): (SourceQueue, Lane),
     trust: &Trust,
 ) -> Message {
     let spider = headers.parsed("spider").ok().flatten().filter(|spider| trust.spiders.contains(spider));
@@ -175,19 +176,19 @@ fn strangers(
             Task::new(&crawl.spider, new).into()
         }
     };
-    let deadline = expiration(delivery).or_else(|| outlived(headers, line));
+    let deadline = expiration(delivery).or_else(|| outlived(headers, source));
     Message { deadline, is_ours: false, ..Message::new(work, crawl, lane) }
 }
 
 /// Returns the expiry of a stranger's message that outlived its lane: it has passed the lane's deadline, unless it
 /// was given back too often.
-fn outlived(headers: Headers<'_>, line: SourceQueue) -> Option<UnixMs> {
-    (line == SourceQueue::Expired && !headers.came_back_too_often()).then(UnixMs::now)
+fn outlived(headers: Headers<'_>, source: SourceQueue) -> Option<UnixMs> {
+    (source == SourceQueue::Expired && !headers.came_back_too_often()).then(UnixMs::now)
 }
 
 /// Returns the lane of a message that does not name one.
-fn lane_of(line: SourceQueue, headers: Headers<'_>) -> Lane {
-    match line {
+fn lane_of(source: SourceQueue, headers: Headers<'_>) -> Lane {
+    match source {
         SourceQueue::Task => Lane::Task,
         SourceQueue::Expired if headers.last_queue() == Some(names::TASKS) => Lane::Task,
         SourceQueue::Bulk | SourceQueue::Expired => Lane::Bulk,
@@ -204,8 +205,8 @@ fn expiration(delivery: &Delivery) -> Option<UnixMs> {
 
 /// Returns a form of an unreadable body that may be shown. If it was meant as a request, possible secrets are left
 /// out.
-fn shown(body: &[u8], line: SourceQueue) -> String {
+fn shown(body: &[u8], source: SourceQueue) -> String {
     let start = String::from_utf8_lossy(&body[..body.len().min(MAX_REQUEST_BYTES)]);
-    let text = if line == SourceQueue::Task { start } else { without_secrets(&start).into_owned().into() };
+    let text = if source == SourceQueue::Task { start } else { without_secrets(&start).into_owned().into() };
     printable(&text, MAX_URL_BYTES)
 }

@@ -54,6 +54,7 @@ fn full() -> Message {
         referrer: Some("https://example.com/".parse().unwrap()),
         hop: Some(Hop { url: "https://example.com/b".parse().unwrap(), count: 2, as_get: false }),
         refusals: 3,
+        lapses: 5,
         left: 4,
         is_ours: true,
         trace: None,
@@ -164,8 +165,8 @@ fn a_bare_url_from_any_client_is_a_message_of_the_adhoc_crawl() {
     assert_eq!(content(&delivery, SourceQueue::Bulk, &Trust::default()), Content::Message(strangers));
 }
 
-fn message_of(body: &[u8], properties: BasicProperties, line: SourceQueue, trust: &Trust) -> Message {
-    match content(&delivery(body, properties), line, trust) {
+fn message_of(body: &[u8], properties: BasicProperties, source: SourceQueue, trust: &Trust) -> Message {
+    match content(&delivery(body, properties), source, trust) {
         Content::Message(message) => message,
         other => panic!("{other:?}"),
     }
@@ -186,10 +187,10 @@ fn a_task_is_read_as_it_was_written_also_when_it_comes_back() {
     let id = task.key.id().to_string();
     let task = Message { depth: 2, ..Message::new(task.into(), crawl, Lane::Task) };
     for trust in [Trust::default(), sealed()] {
-        for line in [SourceQueue::Task, SourceQueue::Due, SourceQueue::Expired] {
+        for source in [SourceQueue::Task, SourceQueue::Due, SourceQueue::Expired] {
             let properties = sent(&task, &trust.seal);
             assert_eq!(properties.message_id().as_ref().map(ShortString::as_str), Some(&*id));
-            assert_eq!(message_of(b"http://a.example/", properties, line, &trust), task);
+            assert_eq!(message_of(b"http://a.example/", properties, source, &trust), task);
         }
     }
     let plain = Task::new(&task.crawl.spider, NewTask::from_line(r#""a""#).unwrap());
@@ -230,8 +231,8 @@ fn a_bare_recipe_from_any_client_is_a_task_of_the_spider_that_it_names() {
     assert_eq!(malformed_in(SourceQueue::Task, &[0xff]).reason, "not UTF-8");
 }
 
-fn malformed_in(line: SourceQueue, body: &[u8]) -> Malformed {
-    match content(&delivery(body, BasicProperties::default()), line, &Trust::default()) {
+fn malformed_in(source: SourceQueue, body: &[u8]) -> Malformed {
+    match content(&delivery(body, BasicProperties::default()), source, &Trust::default()) {
         Content::Malformed(malformed) => malformed,
         other => panic!("{other:?}"),
     }
@@ -358,7 +359,7 @@ fn a_strangers_message_that_outlives_its_lane_without_a_deadline_has_met_the_lan
 #[test]
 fn a_probe_is_told_from_a_message() {
     let times = ProbeTimes { sent: UnixMs(1_700_000_030_123), previous: UnixMs(1_700_000_000_123) };
-    let probe = Probe { line: SourceQueue::Due, times };
+    let probe = Probe { source: SourceQueue::Due, times };
     let delivery = delivery(b"probe", probe_properties(probe, &Seal::default()));
     assert_eq!(content(&delivery, SourceQueue::Due, &Trust::default()), Content::Probe(probe));
 }

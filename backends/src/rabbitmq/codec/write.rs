@@ -63,6 +63,9 @@ pub fn properties(message: &Message, body: &[u8], seal: &Seal) -> BasicPropertie
     if message.refusals > 0 {
         put_number(&mut headers, "refusals", message.refusals.into());
     }
+    if message.lapses > 0 {
+        put_number(&mut headers, "lapses", message.lapses.into());
+    }
     if message.left > 0 {
         put_number(&mut headers, "left", message.left.into());
     }
@@ -180,6 +183,6 @@ pub(crate) fn probe_properties(probe: Probe, seal: &Seal) -> BasicProperties {
     let mut headers = FieldTable::default();
     put_number(&mut headers, PROBE, probe.times.sent.0);
     put_number(&mut headers, BEFORE, probe.times.previous.0);
-    seal.sign(Purpose::Probe(probe.line), PROBE_BODY, &mut headers);
+    seal.sign(Purpose::Probe(probe.source), PROBE_BODY, &mut headers);
     BasicProperties::default().with_delivery_mode(PERSISTENT).with_headers(headers)
 }

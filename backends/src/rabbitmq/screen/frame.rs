@@ -1,7 +1,7 @@
 //! Screening one frame: parts that the client library cannot read are overwritten in place.
 
 /// Maximum nesting of tables and arrays. The broker's own `x-death` has four levels.
-pub const DEEPEST: usize = 32;
+pub const MAX_DEPTH: usize = 32;
 /// The header that replaces unreadable ones; its value is the rest of their bytes.
 pub const UNREADABLE: &str = "unreadable";
 
@@ -151,7 +151,7 @@ fn table(entries: &mut [u8]) -> Option<()> {
             reader.short_string()?;
         }
         match reader.byte()? {
-            kind @ (b'F' | b'A') if open.len() < DEEPEST => {
+            kind @ (b'F' | b'A') if open.len() < MAX_DEPTH => {
                 let inner = reader.block()?;
                 // Before the check below: an empty one begins where it ends.
                 (inner <= end).then_some(())?;

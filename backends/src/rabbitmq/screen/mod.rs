@@ -10,18 +10,19 @@ mod runtime;
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures::io::{AsyncRead, AsyncWrite};
+use parking_lot::Mutex;
 
-pub use self::frame::{DEEPEST, UNREADABLE};
+pub use self::frame::{MAX_DEPTH, UNREADABLE};
 pub(super) use self::runtime::Screening;
 
 /// Number of bytes read at once.
-const CHUNK: usize = 64 << 10;
+const CHUNK_BYTES: usize = 64 << 10;
 /// Size of a frame's kind, channel and length, in bytes.
-const HEAD: usize = 7;
+const HEAD_BYTES: usize = 7;
 
 /// The transport of frames: TCP, or TLS over it.
 pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -35,11 +36,11 @@ pub(super) struct ServerVersion(Arc<Mutex<Option<String>>>);
 impl ServerVersion {
     /// Returns the version; `None` before there is a connection.
     pub(super) fn get(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     fn set(&self, version: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(version);
+        *self.0.lock() = Some(version);
     }
 }
 
@@ -54,7 +55,7 @@ pub(super) struct Screened {
 impl Screened {
     /// Screens a connection, and stores the broker's version in `version`.
     pub(super) fn new(stream: Box<dyn ByteStream>, version: ServerVersion) -> Self {
-        Self { stream, chunk: vec![0; CHUNK].into(), screen: Screen::default(), version }
+        Self { stream, chunk: vec![0; CHUNK_BYTES].into(), screen: Screen::default(), version }
     }
 }
 
@@ -144,10 +145,10 @@ impl Screen {
             self.passing -= passed;
             return passed > 0;
         }
-        let Some((head, rest)) = held.split_at_mut_checked(HEAD) else { return false };
+        let Some((head, rest)) = held.split_at_mut_checked(HEAD_BYTES) else { return false };
         let size = u32::from_be_bytes([head[3], head[4], head[5], head[6]]) as usize;
         // Includes the byte that ends the frame.
-        let whole = HEAD + size + 1;
+        let whole = HEAD_BYTES + size + 1;
         match frame::Kind::from_byte(head[0]) {
             Some(kind) if rest.len() > size => {
                 if let Some(version) = kind.screen(&mut rest[..size]) {

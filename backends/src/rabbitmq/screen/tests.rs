@@ -59,7 +59,7 @@ fn headers_of(frame: AMQPFrame) -> FieldTable {
 #[test]
 fn headers_nested_as_deep_as_a_frame_can_hold_are_one_that_says_so() {
     for (kind, level) in [(b'F', 7), (b'A', 5)] {
-        for depth in [DEEPEST, 900, (128 << 10) / level - 10] {
+        for depth in [MAX_DEPTH, 900, (128 << 10) / level - 10] {
             let arrived = headers(&nested(kind, depth));
             let out = screened(&arrived, 1000);
             assert_eq!(out.len(), arrived.len());
@@ -67,7 +67,7 @@ fn headers_nested_as_deep_as_a_frame_can_hold_are_one_that_says_so() {
             let names: Vec<&str> = headers.inner().keys().map(|name| name.as_str()).collect();
             assert_eq!(names, [UNREADABLE], "{depth}");
         }
-        let arrived = headers(&nested(kind, DEEPEST - 1));
+        let arrived = headers(&nested(kind, MAX_DEPTH - 1));
         assert_eq!(screened(&arrived, 7), arrived, "what is not too deep stays");
         read(&arrived);
     }

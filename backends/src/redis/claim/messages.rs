@@ -45,7 +45,7 @@ impl RedisRecords {
             let batch: Vec<&Message> = places.iter().map(|&at| &messages[at]).collect();
             let reply = self.claim_batch(worker, crawl, &batch, purpose).await;
             let reply = self.unless_wrong_type(crawl, reply).await?.unwrap_or_else(|| {
-                vec![ClaimReply::Wait { until: UnixMs::now().plus(wrong_type::WAIT) }; batch.len()]
+                vec![ClaimReply::Wait { until: UnixMs::now().plus(wrong_type::RETRY_DELAY) }; batch.len()]
             });
             put(&mut replies, &places, reply);
         }

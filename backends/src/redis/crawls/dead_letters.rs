@@ -15,7 +15,7 @@ use crate::redis::script_calls::{by_crawl, corrupt, over};
 use crate::redis::seen::{entry, seen_keys};
 
 /// Maximum number of dead letters replayed in one call of a script: each may have some megabytes.
-const REPLAYED: usize = 100;
+const MAX_REPLAYED: usize = 100;
 
 #[async_trait]
 impl DeadLetters for RedisRecords {
@@ -39,7 +39,7 @@ impl DeadLetters for RedisRecords {
     async fn replay(&self, from: &CrawlRef, into: &CrawlRef, keys: &[Key]) -> Result<Vec<Message>> {
         let (old, new) = (CrawlKeys::new(from), CrawlKeys::new(into));
         let mut messages = Vec::with_capacity(keys.len());
-        for batch in keys.chunks(REPLAYED) {
+        for batch in keys.chunks(MAX_REPLAYED) {
             let mut call = self.scripts.replay.prepare_invoke();
             call.key(&old.crawl).key(&new.crawl).key(&old.failed).key(&new.pending);
             call.key(&new.outbox);

@@ -36,7 +36,7 @@ struct Probes<'a> {
 impl Probes<'_> {
     fn lane(&self, lane: LaneName, Depth { messages, consumers }: Depth) -> LaneState {
         // Nobody consumes the other queues, and no program of trawl consumes that of dead letters.
-        let is_consumed = lane.line().is_some() || lane == LaneName::Jobs;
+        let is_consumed = lane.source_queue().is_some() || lane == LaneName::Jobs;
         let oldest = if messages > 0 { self.age(lane) } else { None };
         LaneState { lane, messages, consumers: is_consumed.then_some(consumers), oldest }
     }
@@ -45,7 +45,7 @@ impl Probes<'_> {
     /// knows when the queue was last empty.
     fn age(&self, lane: LaneName) -> Option<Duration> {
         let instant = |field: &str| Some(UnixMs(self.known.get(field)?.parse().ok()?));
-        let delivered = instant(lane.line()?.as_str())?;
+        let delivered = instant(lane.source_queue()?.as_str())?;
         let is_looked_after = instant("sent")?.plus(2 * self.lost_after) > self.now;
         is_looked_after.then(|| self.now.since(delivered))
     }

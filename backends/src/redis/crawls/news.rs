@@ -32,7 +32,7 @@ pub(crate) const LOGGED: &str = "logged";
 /// The field that says why the crawl is held.
 pub(crate) const HELD: &str = "held";
 /// Maximum number of sources that an event names as they were not read.
-const UNREAD: usize = 5;
+const MAX_UNREAD: usize = 5;
 
 /// The number of ended URLs when it last changed, and the time of that change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,7 +173,7 @@ impl RedisRecords {
         if stats.incomplete {
             // Reading does not depend on the log's limits.
             let logs = RedisLogs::new(self.redis.clone(), &Log::default());
-            stats.unread = explain::unread(&logs, &crawl.id, UNREAD).await?;
+            stats.unread = explain::unread(&logs, &crawl.id, MAX_UNREAD).await?;
         }
         Ok(CrawlEvent::of_end(stats).collect())
     }

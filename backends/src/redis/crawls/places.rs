@@ -11,12 +11,12 @@ use crate::redis::keys::CrawlKeys;
 use crate::redis::script_calls::corrupt;
 
 /// Maximum number of records examined.
-const LOOKED_AT: u32 = 1000;
+const MAX_EXAMINED: u32 = 1000;
 
 impl RedisRecords {
     pub(crate) async fn read_places(&self, crawl: &CrawlRef) -> Result<Places> {
         let mut call = self.scripts.places.on(&CrawlKeys::new(crawl));
-        let reply = self.redis.run(call.arg(LOOKED_AT)).await;
+        let reply = self.redis.run(call.arg(MAX_EXAMINED)).await;
         let reply: Vec<String> = self.unless_wrong_type(crawl, reply).await?.unwrap_or_default();
         if reply.is_empty() { Ok(Places::default()) } else { read(&reply).ok_or_else(|| corrupt("places")) }
     }

@@ -17,9 +17,9 @@ use crate::redis::keys::{self, CrawlKeys};
 use crate::redis::{RedisRecords, failed};
 
 /// Maximum number of crawls that a process remembers to be over.
-pub(crate) const OVER: u64 = 100_000;
+pub(crate) const MAX_ENDED: u64 = 100_000;
 /// Time that it remembers one. Programs that do not list the crawls they open may open one again.
-pub(crate) const OVER_FOR: Duration = Duration::from_secs(10 * 60);
+pub(crate) const ENDED_TTL: Duration = Duration::from_secs(10 * 60);
 
 /// The fields of a crawl's status.
 const STANDING: [&str; 8] =

@@ -11,12 +11,12 @@ use crate::redis::script_calls::{BATCH, corrupt};
 use crate::redis::seen::entry;
 
 /// Approximate number of records examined for a part.
-const LOOKED_AT: u32 = 500;
+const MAX_EXAMINED: u32 = 500;
 
 impl RedisRecords {
     pub(crate) async fn list_tasks(&self, crawl: &CrawlRef, cursor: u64) -> Result<TaskPage> {
         let mut call = self.scripts.tasks.on(&CrawlKeys::new(crawl));
-        let reply: Result<Vec<String>> = self.redis.run(call.arg(cursor).arg(LOOKED_AT)).await;
+        let reply: Result<Vec<String>> = self.redis.run(call.arg(cursor).arg(MAX_EXAMINED)).await;
         match self.unless_wrong_type(crawl, reply).await? {
             Some(reply) => page(&reply).ok_or_else(|| corrupt("tasks")),
             None => Ok(TaskPage::default()),

@@ -33,16 +33,16 @@ use crate::redis::server::full;
 use crate::redis::{Link, failed, keys};
 
 /// Time that a host is listed after a request.
-const LISTED_FOR: Duration = Duration::from_secs(3_600);
+const LISTED_TTL: Duration = Duration::from_secs(3_600);
 
 /// Delay of a URL whose host's key holds something else.
-const LEFT_ALONE: Duration = Duration::from_secs(60);
+const RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// The interval at which the same host is put into the index.
-const NOTED_FOR: Duration = Duration::from_secs(60);
+const INDEX_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Number of hosts that a process remembers as indexed.
-const NOTED: u64 = 100_000;
+const MAX_INDEXED: u64 = 100_000;
 
 /// Host schedules and robots.txt files on Redis.
 pub struct RedisHosts {
@@ -65,9 +65,9 @@ impl RedisHosts {
     }
 
     pub(crate) fn with_clock(redis: Link, max_robots_bytes: u64, clock: Clock) -> Self {
-        let noted = Memory::builder().max_capacity(NOTED).time_to_live(NOTED_FOR).build();
+        let noted = Memory::builder().max_capacity(MAX_INDEXED).time_to_live(INDEX_INTERVAL).build();
         let robots = Budget::for_robots(max_robots_bytes);
-        let named = Memory::builder().max_capacity(NOTED).time_to_live(LISTED_FOR).build();
+        let named = Memory::builder().max_capacity(MAX_INDEXED).time_to_live(LISTED_TTL).build();
         Self {
             redis,
             scripts: HostScripts::new(clock),
@@ -127,7 +127,7 @@ impl RedisHosts {
             let held = keys::rate_limit(key);
             error!(host = %key, key = held, %error, "the key of a host holds something else: the host is not asked");
         }
-        Slot::Later { wait: LEFT_ALONE, turn: UnixMs::now().plus(LEFT_ALONE) }
+        Slot::Later { wait: RETRY_DELAY, turn: UnixMs::now().plus(RETRY_DELAY) }
     }
 
     /// Lists a host at least until an instant.
@@ -149,7 +149,7 @@ impl RedisHosts {
         if self.noted.contains_key(key) {
             return Ok(());
         }
-        self.list_until(key, UnixMs::now().plus(LISTED_FOR)).await?;
+        self.list_until(key, UnixMs::now().plus(LISTED_TTL)).await?;
         self.noted.insert(key.clone(), ());
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! A script stores an event in the host's own schedule, together with its change, as a field `news:<kind>:<when>`.
 //! The key `hosts:news` lists hosts that may have such fields; on a cluster it lives in another slot, so a host is
 //! listed before its script runs. The sweeper reads the listed schedules, has their events announced, and then
-//! removes the fields. A host that was listed for [`LISTED_FOR`] and has no event is removed from the list.
+//! removes the fields. A host that was listed for [`LISTED_TTL`] and has no event is removed from the list.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,13 +24,13 @@ use crate::redis::{failed, keys};
 const FIELD: &str = "news:";
 
 /// Time that a host stays listed, which is longer than it takes from listing it to the script's answer.
-const LISTED_FOR: Duration = Duration::from_secs(60);
+const LISTED_TTL: Duration = Duration::from_secs(60);
 
 /// Maximum number of hosts checked in one call, the earliest listed first.
 const HOSTS: isize = 1_000;
 
 /// Maximum number of events announced at once, however many hosts they have. The rest waits for the next time.
-const EVENTS: usize = 20;
+const MAX_EVENTS: usize = 20;
 
 /// A noted event, with its field.
 struct Noted {
@@ -56,7 +56,7 @@ impl RedisHosts {
         }
         let noted =
             try_join_all(listed.iter().map(|(host, _)| self.noted_of(HostKey::from_text(host)))).await?;
-        let stale = UnixMs::now().0.saturating_sub(LISTED_FOR.as_millis() as u64) as f64;
+        let stale = UnixMs::now().0.saturating_sub(LISTED_TTL.as_millis() as u64) as f64;
         let is_stale = |at: f64, noted: &[HostNews]| at <= stale && noted.is_empty();
         let mut unlist = self.scripts.unlist.key(keys::HOST_NEWS);
         for ((host, at), _) in listed.iter().zip(&noted).filter(|((_, at), noted)| is_stale(*at, noted)) {
@@ -64,7 +64,7 @@ impl RedisHosts {
         }
         let () = self.redis.run(&unlist).await?;
         let mut events = HostEvent::group(noted.into_iter().flatten().collect());
-        events.truncate(EVENTS);
+        events.truncate(MAX_EVENTS);
         Ok(events)
     }
 

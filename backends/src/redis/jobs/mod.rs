@@ -28,7 +28,7 @@ use crate::redis::scripts::{Clock, Guard, JobScripts};
 use crate::redis::{Link, failed};
 
 /// Number of jobs that are read at a time.
-const PART: usize = 500;
+const READ_BATCH: usize = 500;
 
 /// The jobs of a fleet.
 pub struct RedisJobs {
@@ -116,7 +116,7 @@ impl RedisJobs {
     /// Returns the readable jobs among these ids, in the order of `ids`.
     async fn read(&self, ids: &[String]) -> Result<Vec<Job>> {
         let mut jobs = Vec::new();
-        for part in ids.chunks(PART) {
+        for part in ids.chunks(READ_BATCH) {
             let stored = part.iter().cloned().zip(self.stored(part).await?);
             // A missing one has been forgotten in the meantime.
             jobs.extend(self.readable(stored.filter(|(_, stored)| !is_empty(stored)))?);
@@ -234,7 +234,7 @@ impl Jobs for RedisJobs {
 
     async fn look_after(&self, max: usize, pause: Duration) -> Result<Vec<Job>> {
         let mut call = self.call(&self.scripts.look_after);
-        call.arg(max.min(PART)).arg(pause.as_millis() as u64);
+        call.arg(max.min(READ_BATCH)).arg(pause.as_millis() as u64);
         let found: Vec<(String, Value)> = self.run(&call).await?;
         self.readable(found)
     }
@@ -256,7 +256,7 @@ impl Jobs for RedisJobs {
         while found.len() < page.max {
             let mut part = redis::cmd("ZREVRANGEBYSCORE");
             part.arg(keys::ALL_JOBS).arg(before.map_or("+inf".to_owned(), |before| format!("({before}")));
-            part.arg("-inf").arg("WITHSCORES").arg("LIMIT").arg(0).arg(PART);
+            part.arg("-inf").arg("WITHSCORES").arg("LIMIT").arg(0).arg(READ_BATCH);
             let part: Vec<(String, u64)> = self.redis.query(&part).await?;
             let Some((_, last)) = part.last() else { break };
             before = Some(*last);

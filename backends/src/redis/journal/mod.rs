@@ -27,14 +27,14 @@ use crate::redis::{Link, RedisRecords, failed, has_code, keys};
 const LEASE: Duration = Duration::from_secs(60);
 
 /// How long to wait for another process that applies the journal.
-const PATIENCE: Duration = Duration::from_secs(120);
+const LEASE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Interval at which to check whether that process has finished.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Interval at which the stream is compared with the store even if it cannot have lost anything: entries that still
 /// hold are written again before they are too old to be kept.
-const COMPLETE_EVERY: Duration = Duration::from_secs(6 * 3600);
+const COMPARE_INTERVAL: Duration = Duration::from_secs(6 * 3600);
 
 /// The journal of a store.
 pub struct RedisJournal {
@@ -69,7 +69,7 @@ impl RedisJournal {
             return Ok(());
         }
         let _turn = self.reading.lock().await;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + LEASE_TIMEOUT;
         loop {
             let now = self.look().await?;
             if !now.is_behind || self.try_take_in(&now.run).await? {
@@ -80,7 +80,7 @@ impl RedisJournal {
                     "another process has been taking in the stream journal for minutes: is it stopped?";
                 return Err(Error::new(ErrorKind::Unavailable, text));
             }
-            sleep(LOOK_EVERY).await;
+            sleep(CHECK_INTERVAL).await;
         }
     }
 
@@ -121,7 +121,7 @@ impl RedisJournal {
     /// old entries. The sweeper calls this periodically.
     pub(crate) async fn complete(&self) -> Result<()> {
         let mut completed = self.completed.lock().await;
-        let is_due = completed.is_none_or(|last| last.elapsed() >= COMPLETE_EVERY);
+        let is_due = completed.is_none_or(|last| last.elapsed() >= COMPARE_INTERVAL);
         if (!is_due && self.stream.is_complete().await) || self.stream.is_missing().await? {
             return Ok(());
         }

@@ -20,10 +20,10 @@ use crate::redis::scripts::{Clock, Guard, JobScripts, ScheduleScripts, VersionSc
 use crate::redis::{RedisJobs, RedisSchedules, RedisSpiderStore};
 
 /// Age from which a record is written again.
-const OLD: Duration = Duration::from_secs(12 * 3600);
+const REWRITE_AGE: Duration = Duration::from_secs(12 * 3600);
 
 /// Number of jobs read at a time.
-const PART: usize = 500;
+const READ_BATCH: usize = 500;
 
 impl RedisJournal {
     /// Brings the store up to the journal, and never back. Returns the number of jobs that it had forgotten.
@@ -109,7 +109,7 @@ impl RedisJournal {
         let (mut missing, mut open, mut before) = (Vec::new(), HashSet::new(), None);
         let mut over = BTreeMap::new();
         loop {
-            let jobs = store.list(&JobFilter::default(), JobPage { before, max: PART }).await?;
+            let jobs = store.list(&JobFilter::default(), JobPage { before, max: READ_BATCH }).await?;
             let Some(last) = jobs.last() else { break };
             before = Some(last.number);
             for job in jobs {
@@ -169,5 +169,5 @@ impl RedisJournal {
 }
 
 fn is_old(written: UnixMs, now: UnixMs) -> bool {
-    written.plus(OLD) < now
+    written.plus(REWRITE_AGE) < now
 }

@@ -4,18 +4,18 @@
 //! the excess, beginning with those that expire first. This way not each value costs a call. Values that a dying
 //! process has not reported expire by themselves.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use redis::{RedisResult, Script};
 
 use crate::redis::Link;
 
 /// Overhead of a value in bytes: both entries, as its key is also in the index.
-const BESIDE: usize = 250;
+const VALUE_OVERHEAD: usize = 250;
 
 /// Maximum number of values reported or removed at a time.
-const AT_ONCE: usize = 500;
+const BATCH: usize = 500;
 
 pub(crate) struct Budget {
     /// The index of the values, and their total size: both in one slot.
@@ -71,7 +71,7 @@ impl Budget {
             call.arg(bytes).arg(left.as_millis() as u64).arg(key);
         }
         let gone: Vec<String> = call.invoke_async(&mut redis.clone()).await?;
-        for part in gone.chunks(AT_ONCE) {
+        for part in gone.chunks(BATCH) {
             let mut pipeline = redis::pipe();
             part.iter().for_each(|key| {
                 pipeline.cmd("UNLINK").arg(key).ignore();
@@ -83,11 +83,11 @@ impl Budget {
 
     /// Returns the values to report now, if there are enough.
     fn note(&self, key: String, value: usize, ttl: Duration) -> Option<Vec<Put>> {
-        let bytes = value + 2 * key.len() + BESIDE;
-        let mut unreported = self.unreported.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = value + 2 * key.len() + VALUE_OVERHEAD;
+        let mut unreported = self.unreported.lock();
         unreported.values.push(Put { key, bytes, until: Instant::now() + ttl });
         unreported.bytes += bytes as u64;
-        let is_enough = unreported.bytes >= self.most / 100 || unreported.values.len() >= AT_ONCE;
+        let is_enough = unreported.bytes >= self.most / 100 || unreported.values.len() >= BATCH;
         is_enough.then(|| std::mem::take(&mut *unreported).values)
     }
 }

@@ -10,7 +10,7 @@ use redis::AsyncCommands;
 use serde_json::json;
 use tracing::warn;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{Pages, Result, Walk};
+use trawl_common::ports::{PageHistories, Result, Walk};
 use trawl_common::spider::item::Change;
 use trawl_common::spider::page_history::{Validators, Visited};
 use trawl_common::time::UnixMs;
@@ -34,7 +34,7 @@ impl RedisPages {
 }
 
 #[async_trait]
-impl Pages for RedisPages {
+impl PageHistories for RedisPages {
     async fn look(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Option<Visited>>> {
         let mut redis = self.redis.clone();
         let mut known = Vec::with_capacity(urls.len());

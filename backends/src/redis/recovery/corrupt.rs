@@ -12,7 +12,7 @@ use crate::redis::RedisRecords;
 use crate::redis::keys::CrawlKeys;
 
 /// Maximum number of records reported at a time.
-const NAMED: usize = 100;
+const MAX_REPORTED: usize = 100;
 
 impl RedisRecords {
     /// Removes records of which no message can be made.
@@ -32,7 +32,7 @@ impl RedisRecords {
     pub(crate) async fn unreported(&self, crawl: &CrawlRef) -> Result<Vec<DeadLetter>> {
         let keys = CrawlKeys::new(crawl);
         let unreported: Vec<Vec<u8>> =
-            self.redis.query(redis::cmd("SRANDMEMBER").arg(&keys.unreported).arg(NAMED)).await?;
+            self.redis.query(redis::cmd("SRANDMEMBER").arg(&keys.unreported).arg(MAX_REPORTED)).await?;
         let mut dead_letters = Vec::with_capacity(unreported.len());
         for url in unreported {
             match str::from_utf8(&url).ok().filter(|url| Key::recorded(url).is_ok()) {

@@ -5,13 +5,13 @@ use std::time::Duration;
 use moka::sync::Cache as Memory;
 
 /// Maximum number of them that a process remembers.
-const NAMED: u64 = 10_000;
+const MAX_REMEMBERED: u64 = 10_000;
 /// Time that it remembers one.
-const NAMED_FOR: Duration = Duration::from_secs(24 * 3600);
+const REMEMBERED_TTL: Duration = Duration::from_secs(24 * 3600);
 
 /// The keys of crawls, and entries in their list, that were logged lately.
 pub(crate) type Named = Memory<String, ()>;
 
 pub(crate) fn none_named() -> Named {
-    Memory::builder().max_capacity(NAMED).time_to_live(NAMED_FOR).build()
+    Memory::builder().max_capacity(MAX_REMEMBERED).time_to_live(REMEMBERED_TTL).build()
 }

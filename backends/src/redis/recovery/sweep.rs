@@ -30,18 +30,18 @@ use crate::redis::script_calls::{by_crawl, corrupt};
 const STEP: u64 = 1000;
 
 /// Maximum rest for Redis after a step.
-const BREATH: Duration = Duration::from_millis(40);
+const MAX_REST: Duration = Duration::from_millis(40);
 
 /// The rest after a step is at least this many times the duration of the step, so a sweep takes at most a third of
 /// Redis's time, and that much only with millions of records.
-const SHARE: u32 = 2;
+const REST_FACTOR: u32 = 2;
 
 impl SweepPosition {
     /// Returns the rest for Redis after a step that took `took`, such that a round takes at most `lost_after` if Redis
     /// can afford it.
     fn rest(&self, took: Duration, lost_after: Duration) -> Duration {
         let steps = u32::try_from(self.records.div_ceil(STEP)).unwrap_or(u32::MAX);
-        (lost_after / steps.max(1)).saturating_sub(took).min(BREATH).max(took * SHARE)
+        (lost_after / steps.max(1)).saturating_sub(took).min(MAX_REST).max(took * REST_FACTOR)
     }
 }
 
@@ -77,7 +77,7 @@ impl Recovery for RedisRecords {
     async fn probes_returned(&self, probes: &[Probe]) -> Result<()> {
         let mut call = self.scripts.watermark.key(keys::WATERMARKS);
         for probe in probes {
-            call.arg(probe.line.as_str()).arg(probe.times.sent.0).arg(probe.times.previous.0);
+            call.arg(probe.source.as_str()).arg(probe.times.sent.0).arg(probe.times.previous.0);
         }
         self.redis.run(&call).await
     }

@@ -21,10 +21,10 @@ use crate::redis::recovery::sweep_position::{SweepPosition, Watermarks};
 const CLEAR_STEPS: u32 = 100;
 
 /// Minimum time that a crawl that is over is kept: copies of its messages may still be in transit.
-const KEPT_FOR: Duration = Duration::from_secs(24 * 3600);
+const RETENTION: Duration = Duration::from_secs(24 * 3600);
 
 /// Maximum number of crawls that are forgotten at a time.
-const FORGOTTEN: usize = 100;
+const MAX_FORGOTTEN: usize = 100;
 
 /// A worker without a heartbeat for this long is gone.
 const GONE_AFTER: Duration = Duration::from_secs(24 * 3600);
@@ -123,8 +123,8 @@ impl RedisRecords {
             sweep.probe = Some(ProbeTimes { sent: now, previous });
         }
         Ok(Watermarks {
-            delivered: SourceQueue::ALL.map(|line| of(line.as_str())),
-            lost_before: SourceQueue::ALL.map(|line| of(&format!("gap:{line}"))),
+            delivered: SourceQueue::ALL.map(|source| of(source.as_str())),
+            lost_before: SourceQueue::ALL.map(|source| of(&format!("gap:{source}"))),
         })
     }
 
@@ -187,8 +187,8 @@ impl RedisRecords {
         let mut over: Vec<&Standing> =
             crawls.iter().filter(|one| one.is_cleared && one.is_announced).collect();
         over.sort_by_key(|standing| std::cmp::Reverse(standing.ended));
-        let old = over.into_iter().skip(self.keep.crawls).filter(|one| one.ended.plus(KEPT_FOR) < now);
-        for Standing { crawl, .. } in old.take(FORGOTTEN) {
+        let old = over.into_iter().skip(self.keep.crawls).filter(|one| one.ended.plus(RETENTION) < now);
+        for Standing { crawl, .. } in old.take(MAX_FORGOTTEN) {
             info!(crawl = %crawl.id, spider = %crawl.spider, "forgetting a crawl that is long over");
             self.unlink_crawl(crawl).await?;
         }

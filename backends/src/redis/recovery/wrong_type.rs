@@ -11,7 +11,7 @@ use crate::redis::keys::{self, CrawlKeys};
 use crate::redis::recovery::corrupt::shown;
 
 /// The wait of a message of such a crawl before its URL is claimed again.
-pub(crate) const WAIT: Duration = Duration::from_secs(60);
+pub(crate) const RETRY_DELAY: Duration = Duration::from_secs(60);
 
 impl RedisRecords {
     /// Returns the result of a call about one crawl; `None` if one of its keys holds a value that trawl did not

@@ -21,7 +21,7 @@ use crate::tls::{self, Authority};
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Time without an acknowledgement after which a connection is opened anew. Without it, calls would wait for a
 /// machine that lost its power.
-const SILENCE: Duration = Duration::from_secs(15);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum pause between two tries to reach a server.
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 
@@ -101,10 +101,10 @@ fn client(settings: &Redis, certificates: TlsCertificates) -> RedisResult<Client
 }
 
 fn tcp() -> TcpSettings {
-    let keepalive = TcpKeepalive::new().with_time(SILENCE / 3).with_interval(SILENCE / 3);
+    let keepalive = TcpKeepalive::new().with_time(SILENCE_TIMEOUT / 3).with_interval(SILENCE_TIMEOUT / 3);
     let settings = TcpSettings::default().set_nodelay(true).set_keepalive(keepalive);
     #[cfg(target_os = "linux")]
-    let settings = settings.set_user_timeout(SILENCE);
+    let settings = settings.set_user_timeout(SILENCE_TIMEOUT);
     settings
 }
 

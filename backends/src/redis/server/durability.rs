@@ -8,7 +8,7 @@ use tracing::warn;
 use crate::redis::Link;
 
 /// Maximum time that a command waits for a disk, and for replicas.
-const LIMIT: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Link {
     /// Waits until the writes of this connection to the server that has `key` are on its disk and with its
@@ -18,7 +18,7 @@ impl Link {
     ///
     /// Never fails: commands are also in the log, from which a server that has lost one learns it.
     pub(crate) async fn until_durable(&self, key: &str) {
-        let limit = LIMIT.as_millis() as u64;
+        let limit = TIMEOUT.as_millis() as u64;
         let synced = redis::cmd("WAITAOF").arg(1).arg(0).arg(limit).to_owned();
         // A server that does not know the command, or has no such file, returns an error.
         let synced: Option<(u64, u64)> = self.query_at(key, &synced).await.ok();
@@ -32,7 +32,7 @@ impl Link {
             }
         };
         if !(is_synced && is_copied) {
-            let limit = LIMIT.as_secs();
+            let limit = TIMEOUT.as_secs();
             warn!(
                 is_synced,
                 is_copied,

@@ -14,7 +14,7 @@ use crate::redis::RedisRecords;
 use crate::redis::server::connect::eviction;
 
 /// The interval at which each process checks the policy, which may be changed at run time.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The state of a process's checks.
 #[derive(Default)]
@@ -27,7 +27,7 @@ impl RedisRecords {
     /// Checks the eviction policy of the server, if the last check was some seconds ago.
     pub(crate) async fn read_evictions(&self) {
         let mut looked = self.eviction.looked.lock().await;
-        if looked.is_some_and(|last| last.elapsed() < LOOK_EVERY) {
+        if looked.is_some_and(|last| last.elapsed() < CHECK_INTERVAL) {
             return;
         }
         *looked = Some(Instant::now());

@@ -11,7 +11,7 @@ use crate::redis::scripts::session;
 use crate::redis::{Link, keys};
 
 /// Time for which a session is kept after it was written last.
-const KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
+const RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);
 
 /// Sessions on Redis.
 pub struct RedisSessions {
@@ -56,7 +56,7 @@ impl Sessions for RedisSessions {
         state: &SessionState,
     ) -> Result<Option<Revision>> {
         let mut call = self.write.key(keys::session(session));
-        call.arg(expected).arg(state.to_json()).arg(KEPT.as_millis() as u64);
+        call.arg(expected).arg(state.to_json()).arg(RETENTION.as_millis() as u64);
         self.redis.run(&call).await
     }
 }

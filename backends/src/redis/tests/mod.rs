@@ -122,7 +122,7 @@ impl Fixture {
     async fn probe(&self) {
         let sent = self.frontier.now().await.unwrap();
         let probes =
-            SourceQueue::ALL.map(|line| Probe { line, times: ProbeTimes { sent, previous: UnixMs(0) } });
+            SourceQueue::ALL.map(|source| Probe { source, times: ProbeTimes { sent, previous: UnixMs(0) } });
         self.frontier.probes_returned(&probes).await.unwrap();
     }
 

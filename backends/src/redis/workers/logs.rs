@@ -16,8 +16,8 @@ use crate::left_out::LeftOut;
 use crate::redis::{Link, keys};
 
 /// Maximum number of entries, and approximate maximum size in bytes, that one call appends.
-const AT_ONCE: usize = 256;
-const BYTES_AT_ONCE: usize = 1024 * 1024;
+const MAX_ENTRIES: usize = 256;
+const MAX_ENTRIES_BYTES: usize = 1024 * 1024;
 
 /// An entry of a stream: its id, and its fields.
 type Stored = (String, HashMap<Vec<u8>, Vec<u8>>);
@@ -105,7 +105,7 @@ impl Logs for RedisLogs {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         for entry in entries {
             let text = serde_json::to_string(entry).map_err(|error| Error::new(ErrorKind::Refused, error))?;
-            if batch.len() == AT_ONCE || bytes + text.len() > BYTES_AT_ONCE && !batch.is_empty() {
+            if batch.len() == MAX_ENTRIES || bytes + text.len() > MAX_ENTRIES_BYTES && !batch.is_empty() {
                 self.add(&std::mem::take(&mut batch)).await?;
                 bytes = 0;
             }

@@ -9,10 +9,11 @@ mod turn;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 use tracing::warn;
@@ -26,11 +27,11 @@ use super::directory::Directory;
 use super::disk::{self, in_background};
 use super::growing::Growing;
 use super::items::{json, plain_json};
-use super::orphans::{self, BEAT, Orphans};
+use super::orphans::{self, Orphans, TOUCH_INTERVAL};
 use super::parts;
 
 /// Maximum age of a spool.
-const OLD: Duration = Duration::from_secs(600);
+const MAX_SPOOL_AGE: Duration = Duration::from_secs(600);
 
 /// A folder of Parquet files, `<spider>-<time>-<random>.parquet`. The spools' names begin with `_`.
 pub(super) struct Parquet {
@@ -76,7 +77,7 @@ impl Parquet {
             while let Some(shelf) = watched.upgrade() {
                 shelf.tend_behind();
                 drop(shelf);
-                tokio::time::sleep(BEAT).await;
+                tokio::time::sleep(TOUCH_INTERVAL).await;
             }
         });
         Ok(Self { name: format!("parquet {}", folder.path.display()), shelf })
@@ -111,13 +112,9 @@ impl Sink for Parquet {
 }
 
 impl Shelf {
-    fn spool(&self) -> MutexGuard<'_, Option<Spool>> {
-        self.spool.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Appends to the spool, and returns its length.
     fn append(&self, lines: &[Vec<u8>]) -> io::Result<u64> {
-        let mut place = self.spool();
+        let mut place = self.spool.lock();
         let mut spool = match place.take() {
             Some(spool) => spool,
             None => {
@@ -134,10 +131,6 @@ impl Shelf {
         appended
     }
 
-    fn orphans(&self) -> MutexGuard<'_, Orphans> {
-        self.orphans.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Converts spools in the background, unless that is running already.
     fn turn_behind(self: &Arc<Self>) {
         self.behind(Self::turn);
@@ -146,10 +139,10 @@ impl Shelf {
     /// Shows in the background that the spool has a process, and converts orphaned ones, and this one if it is old.
     fn tend_behind(self: &Arc<Self>) {
         self.behind(|shelf| {
-            let is_old = match &*shelf.spool() {
+            let is_old = match &*shelf.spool.lock() {
                 Some(spool) => {
                     orphans::beat(spool.file.place().1)?;
-                    spool.since.elapsed() >= OLD
+                    spool.since.elapsed() >= MAX_SPOOL_AGE
                 }
                 None => false,
             };
@@ -170,13 +163,13 @@ impl Shelf {
 
     /// Releases the spool, and converts each orphaned one of this spider.
     fn turn(&self) -> io::Result<()> {
-        if let Some(spool) = self.spool().take() {
-            self.orphans().let_go(spool.file.place().0.to_owned());
+        if let Some(spool) = self.spool.lock().take() {
+            self.orphans.lock().let_go(spool.file.place().0.to_owned());
         }
         self.turn_orphans()
     }
 
     fn turn_orphans(&self) -> io::Result<()> {
-        turn::all(self.folder.path(), &self.spider, &self.columns, &mut self.orphans())
+        turn::all(self.folder.path(), &self.spider, &self.columns, &mut self.orphans.lock())
     }
 }

@@ -26,7 +26,7 @@ use super::column::{Cells, schema};
 pub(super) const SPOOL: &str = ".spool";
 
 /// Size in bytes of JSON that becomes one row group, which is held in memory.
-const ROW_GROUP: usize = 64 << 20;
+const ROW_GROUP_BYTES: usize = 64 << 20;
 
 /// Converts the orphaned spools of this spider in a folder; the first failure is returned after all were tried.
 pub(super) fn all(
@@ -108,7 +108,7 @@ fn write(
     loop {
         let mut table = Table::new(columns);
         let mut size = 0;
-        while size < ROW_GROUP
+        while size < ROW_GROUP_BYTES
             && let Some(item) = items.next()
         {
             let (item, length) = item?;

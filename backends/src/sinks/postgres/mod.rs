@@ -20,9 +20,9 @@ use trawl_common::spider::item::Item;
 use trawl_web::Guard;
 
 /// Maximum number of rows in one statement.
-const ROWS: usize = 500;
+const MAX_ROWS: usize = 500;
 /// Size of a statement in bytes beyond which no further row is added.
-const BYTES: usize = 8 << 20;
+const MAX_STATEMENT_BYTES: usize = 8 << 20;
 
 /// A database. It is connected to for the first page, and again after the connection broke.
 pub struct Postgres {
@@ -116,7 +116,7 @@ fn batches<'a>(table: &Table, items: impl Iterator<Item = &'a Item>) -> Vec<Stri
         let row = Value::Object(row).to_string();
         bytes += row.len();
         rows.push(row);
-        if rows.len() == ROWS || bytes >= BYTES {
+        if rows.len() == MAX_ROWS || bytes >= MAX_STATEMENT_BYTES {
             batches.push(array(&rows));
             rows.clear();
             bytes = 0;

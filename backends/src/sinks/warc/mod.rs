@@ -7,9 +7,10 @@ mod volume;
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tracing::warn;
 use trawl_common::ports::{Page, Result, Sink};
 use trawl_common::settings::Folder;
@@ -19,7 +20,7 @@ use self::record::Capture;
 use self::volume::Volume;
 use super::directory::Directory;
 use super::disk::{self, in_background};
-use super::orphans::{BEAT, Orphans};
+use super::orphans::{Orphans, TOUCH_INTERVAL};
 
 /// A folder of WARC files, `<spider>-<time>-<random>.warc.gz`, each beside its index `.cdxj`. Names of unfinished files
 /// begin with `_`.
@@ -55,13 +56,13 @@ impl Archive {
         let shelf = Arc::new(shelf);
         let watched = Arc::downgrade(&shelf);
         tokio::spawn(async move {
-            tokio::time::sleep(BEAT).await;
+            tokio::time::sleep(TOUCH_INTERVAL).await;
             while let Some(shelf) = watched.upgrade() {
                 let folder = shelf.shown.clone();
                 if let Err(error) = in_background(&folder, move || shelf.tend()).await {
                     warn!(%error, "what other processes may have left is not looked at");
                 }
-                tokio::time::sleep(BEAT).await;
+                tokio::time::sleep(TOUCH_INTERVAL).await;
             }
         });
         Ok(Self { name: format!("warc {}", folder.path.display()), shelf })
@@ -108,7 +109,7 @@ impl Shelf {
     /// Returns how many of these captures fit into the file by the size of their bodies, at least one.
     fn fitting(&self, captures: &[Capture]) -> io::Result<usize> {
         self.finish(self.rotate)?;
-        let volume = self.volume.lock().unwrap_or_else(PoisonError::into_inner);
+        let volume = self.volume.lock();
         let mut room = self.rotate.saturating_sub(volume.as_ref().map_or(Ok(0), Volume::len)?);
         let fits = |capture: &&Capture| {
             let size = capture.size();
@@ -120,7 +121,7 @@ impl Shelf {
     }
 
     fn append_to_one(&self, captures: &[Capture]) -> io::Result<()> {
-        let mut place = self.volume.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = self.volume.lock();
         let mut volume = match place.take() {
             Some(volume) => volume,
             None => Volume::begin(self.folder.path(), &self.prefix, self.sync)?,
@@ -134,16 +135,16 @@ impl Shelf {
 
     /// Shows that the file has a process, and finishes orphaned files.
     fn tend(&self) -> io::Result<()> {
-        if let Some(volume) = &*self.volume.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(volume) = &*self.volume.lock() {
             volume.beat()?;
         }
-        let mut orphans = self.orphans.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut orphans = self.orphans.lock();
         volume::finish_leftovers(self.folder.path(), &mut orphans)
     }
 
     /// Finishes the file if it has at least `bytes` bytes.
     fn finish(&self, bytes: u64) -> io::Result<()> {
-        let mut volume = self.volume.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut volume = self.volume.lock();
         let Some(full) = &*volume else { return Ok(()) };
         if full.len()? >= bytes {
             // The process that took it over finishes it.

@@ -10,7 +10,7 @@ use crate::web::host::HostKey;
 use crate::web::url::Fingerprint;
 
 /// Maximum number of hosts in one event: some 25 KB of text.
-const MOST: usize = 100;
+const MAX_HOSTS: usize = 100;
 
 /// The kinds of events of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::EnumString)]
@@ -74,7 +74,7 @@ impl HostEvent {
         };
         let mut events: Vec<Self> = groups
             .iter()
-            .flat_map(|((kind, crawl), news)| news.chunks(MOST).map(|news| event(*kind, crawl, news)))
+            .flat_map(|((kind, crawl), news)| news.chunks(MAX_HOSTS).map(|news| event(*kind, crawl, news)))
             .collect();
         events.sort_by_key(Self::at);
         events

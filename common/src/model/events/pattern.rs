@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::as_text::as_text;
 
 /// Maximum length of an AMQP routing key.
-const MOST: usize = 255;
+const MAX_BYTES: usize = 255;
 
 /// A pattern for names of events, as topic exchanges use them: words between dots, where `*` stands for exactly
 /// one, and `#` for any number.
@@ -65,7 +65,7 @@ impl FromStr for Pattern {
         let words = || text.split('.');
         // A second `#` would change nothing.
         let is_pattern = words().all(is_word) && words().filter(|word| *word == "#").count() <= 1;
-        if is_pattern && text.len() <= MOST {
+        if is_pattern && text.len() <= MAX_BYTES {
             Ok(Self(text.to_owned()))
         } else {
             Err(NoPattern(text.chars().filter(|c| !c.is_control()).take(64).collect()))

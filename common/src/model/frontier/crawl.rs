@@ -53,13 +53,13 @@ pub const HANDED: &str = "handed:";
 pub const RECENT: Duration = Duration::from_secs(24 * 3600);
 
 /// Fewer pages say nothing of the others.
-pub const FEWEST: u64 = 20;
+pub const MIN_PAGES: u64 = 20;
 
 /// Minimum number of pages without a required field that say something, if no page has it.
-const FEWEST_WITHOUT: u64 = 3;
+const MIN_WITHOUT_FIELD: u64 = 3;
 
 /// Minimum number of fetched URLs of a small crawl that say something, if all but one have failed.
-const FEWEST_FAILED: u64 = 5;
+const MIN_FAILED: u64 = 5;
 
 /// Where a crawl stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,7 +141,7 @@ impl Counts {
     /// Whether more than `percent` of many fetched URLs have failed.
     pub fn is_mostly_failed(&self, percent: u8) -> bool {
         let fetched = self.done + self.failed;
-        fetched >= FEWEST && self.failed * 100 > fetched * u64::from(percent)
+        fetched >= MIN_PAGES && self.failed * 100 > fetched * u64::from(percent)
     }
 
     /// The counter of a terminal state.
@@ -203,7 +203,7 @@ pub struct CrawlStats {
     /// The required fields that were looked for, with the number of pages that have and that lack each. Those of a kind of
     /// items follow its name: `product.price`.
     #[serde(skip)]
-    pub required: BTreeMap<String, Pages>,
+    pub required: BTreeMap<String, FieldPages>,
     /// The number of links that limits left out. A link counts for each page that has it.
     pub left_out: u64,
     /// Time from its start to its end, or to now; in a single process, as far as it was running.
@@ -227,7 +227,7 @@ pub struct CrawlStats {
 
 /// The number of pages that have a required field, and of those that lack it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pages {
+pub struct FieldPages {
     /// Pages of which an item has it.
     pub with: u64,
     /// Pages of which no item has it.
@@ -371,7 +371,7 @@ impl CrawlStats {
     /// The required fields that several pages lack, and none has, each with the number of pages that lack it.
     pub fn lost_fields(&self) -> impl Iterator<Item = (&str, u64)> {
         let lost =
-            self.required.iter().filter(|(_, pages)| pages.with == 0 && pages.without >= FEWEST_WITHOUT);
+            self.required.iter().filter(|(_, pages)| pages.with == 0 && pages.without >= MIN_WITHOUT_FIELD);
         lost.map(|(field, pages)| (field.as_str(), pages.without))
     }
 
@@ -386,10 +386,10 @@ impl CrawlStats {
         let Counts { done, failed, .. } = self.counts;
         let fetched = done + failed;
         let is_above = failed * 100 > fetched * u64::from(percent);
-        let is_small = self.status == CrawlState::Finished && fetched < FEWEST && is_above;
+        let is_small = self.status == CrawlState::Finished && fetched < MIN_PAGES && is_above;
         // A single new page that fails beside pages that are well says nothing of the crawl.
         let is_well_otherwise = self.found_some_as_they_were() || self.reasons.contains_key(SEEN);
-        let nearly_all = done <= 1 && fetched >= FEWEST_FAILED;
+        let nearly_all = done <= 1 && fetched >= MIN_FAILED;
         self.counts.is_mostly_failed(percent) || is_small && (nearly_all || done == 0 && !is_well_otherwise)
     }
 
@@ -397,7 +397,7 @@ impl CrawlStats {
     /// pages were left out because they were as they were: those may have items.
     pub fn has_no_items(&self) -> bool {
         let without = self.reasons.get(WITHOUT_ITEMS).copied().unwrap_or_default();
-        self.items == 0 && without >= FEWEST && !self.found_some_as_they_were()
+        self.items == 0 && without >= MIN_PAGES && !self.found_some_as_they_were()
     }
 
     /// The number of entries of its sources that are left out as they failed for good in an earlier crawl.

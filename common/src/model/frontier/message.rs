@@ -39,6 +39,8 @@ pub struct Message {
     pub hop: Option<Hop>,
     /// How often its host has refused it with a back-off.
     pub refusals: u16,
+    /// How often its page looked as if the session of its spider had lapsed.
+    pub lapses: u16,
     /// How often in a row workers have requeued it for others: possibly no running worker can handle it.
     pub left: u16,
     /// Whether it was sent by one of trawl's programs: then its crawl exists or existed, whether known or forgotten.
@@ -96,6 +98,7 @@ impl Message {
             referrer: None,
             hop: None,
             refusals: 0,
+            lapses: 0,
             left: 0,
             is_ours: true,
             trace: None,

@@ -7,10 +7,10 @@ use crate::names::SpiderName;
 use crate::text::{count, counted, printable};
 
 /// Maximum number of reasons that are named.
-const NAMED: usize = 3;
+const MAX_REASONS: usize = 3;
 
 /// Percentage of failed URLs above which most fail.
-const MOST_FAILED: u8 = 50;
+const FAILED_PERCENT: u8 = 50;
 
 /// The kinds of what can be amiss with a crawl, as metrics name them.
 pub const KINDS: [&str; 7] = ["held", "incomplete", "failing", "no_items", "no_fields", "unmet", "empty"];
@@ -68,7 +68,7 @@ pub fn mostly_failed(stats: &CrawlStats, dead_letters: &str) -> Option<String> {
     let most = if counts.done == 0 { "all" } else { "most" };
     let why = reasons.iter().filter_map(|(reason, number)| Some((reason.strip_prefix("failed:")?, *number)));
     let (why, _) = why.max_by_key(|(_, number)| *number)?;
-    stats.is_failing(MOST_FAILED).then(|| {
+    stats.is_failing(FAILED_PERCENT).then(|| {
         format!(
             "{most} of crawl {crawl} fails: {} of {} ({why}); `trawl dlq list {dead_letters} --limit 5` shows the answers, \
              and `trawl dlq replay {dead_letters}` sends all again once the cause is gone",
@@ -175,7 +175,7 @@ fn why_empty(stats: &CrawlStats, place: &str) -> String {
     let mut most: Vec<_> = reasons.iter().filter(|(reason, _)| !is_no_end(reason)).collect();
     most.sort_by_key(|(_, number)| std::cmp::Reverse(**number));
     let words: Vec<String> =
-        most.into_iter().take(NAMED).map(|(reason, number)| words(reason, *number)).collect();
+        most.into_iter().take(MAX_REASONS).map(|(reason, number)| words(reason, *number)).collect();
     let words = if words.is_empty() { "its sources name no URL".to_owned() } else { words.join(", ") };
     let words = match stats.failed_before() {
         0 => words,

@@ -111,6 +111,11 @@ pub fn is_refusal(status: u16) -> bool {
     matches!(status, 429 | 503)
 }
 
+/// Whether a host that answers with this status may be asked as before: not after a refusal, nor after a server error.
+pub fn is_welcoming(status: u16) -> bool {
+    status < 500 && !is_refusal(status)
+}
+
 impl Failure {
     /// Returns whether the failure is the answer of a host that wants to be left alone.
     pub fn is_refusal(&self) -> bool {

@@ -11,7 +11,7 @@ use crate::frontier::outcome::Skip;
 use crate::time::UnixMs;
 
 /// Tolerance between a sitemap's clock and the crawler's, including the time that a page takes to arrive.
-const SLACK: Duration = Duration::from_secs(300);
+const MAX_CLOCK_SKEW: Duration = Duration::from_secs(300);
 
 /// `recrawl` and `--recrawl`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ impl Recrawl {
         let last = last?;
         match self {
             Self::Never | Self::Always => None,
-            Self::Changed => modified.filter(|at| at.plus(SLACK) <= last).map(|_| Skip::Unchanged),
+            Self::Changed => modified.filter(|at| at.plus(MAX_CLOCK_SKEW) <= last).map(|_| Skip::Unchanged),
             Self::Age(age) => (last.plus(age) > now).then_some(Skip::Fresh),
         }
     }

@@ -59,12 +59,12 @@ pub fn again(policy: &Retry, failure: Failure, attempts: u32, now: UnixMs, jitte
     if attempts > policy.max {
         return Outcome::Failed(failure, Reason::Retries);
     }
-    let wait = failure.retry_after.unwrap_or_default().max(backoff(policy, attempts, jitter)).min(LONGEST);
+    let wait = failure.retry_after.unwrap_or_default().max(backoff(policy, attempts, jitter)).min(MAX_DELAY);
     Outcome::Retry(failure, now.plus(wait))
 }
 
 /// The longest wait after a failure, whatever the server asks for.
-pub const LONGEST: Duration = Duration::from_secs(24 * 3600);
+pub const MAX_DELAY: Duration = Duration::from_secs(24 * 3600);
 
 fn is_final(policy: &Retry, failure: &Failure) -> bool {
     match failure.status {

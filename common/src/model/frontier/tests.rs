@@ -311,7 +311,7 @@ fn what_a_probe_has_passed_is_lost_after_a_patience_and_at_once_if_the_queue_los
     let queued =
         || UrlState::Pending(Record::new(State::Queued { since: UnixMs(1_000) }, Lane::Priority, None));
     let watermark = |delivered, lost_before| {
-        move |line| match line {
+        move |source| match source {
             SourceQueue::Priority => {
                 Watermark { delivered: UnixMs(delivered), lost_before: UnixMs(lost_before) }
             }

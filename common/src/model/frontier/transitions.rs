@@ -253,8 +253,8 @@ impl Record {
 
     fn is_lost(&self, watermark: impl Fn(SourceQueue) -> Watermark, context: &Context) -> bool {
         let is_stale = |since: UnixMs| since.plus(context.lost_after) <= context.now;
-        let is_missing = |since: UnixMs, line| {
-            let Watermark { delivered, lost_before } = watermark(line);
+        let is_missing = |since: UnixMs, source| {
+            let Watermark { delivered, lost_before } = watermark(source);
             // Even a queue that lost nothing may have delivered the message a moment ago: a worker may be about to
             // claim it.
             since.plus(context.lost_after) < delivered || since < lost_before

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use crate::frontier::crawl::{CrawlState, CrawlStats, HAS};
 
 /// Percentage of failed URLs above which unchanged pages are not why a crawl yields too little.
-const FAILED: u8 = 50;
+const FAILED_PERCENT: u8 = 50;
 
 /// Returns what a finished crawl yields too little of, each in a sentence. One that was given nothing new, or was
 /// cancelled, owes nothing, and pages that are as they were make up for pages and items that are not there.
@@ -16,7 +16,7 @@ pub fn unmet(stats: &CrawlStats) -> Vec<String> {
     }
     let expect = &stats.judging.expect;
     let done = stats.counts.done;
-    let as_they_were = if stats.is_failing(FAILED) { 0 } else { stats.as_they_were() };
+    let as_they_were = if stats.is_failing(FAILED_PERCENT) { 0 } else { stats.as_they_were() };
     // They had as many items each as the pages that were read have; if none was, any number.
     let per_page = if done == 0 { u64::MAX } else { stats.items.div_ceil(done).max(1) };
     let fewer = |what: &str, least: Option<NonZeroU64>, is: u64, spared: u64| {

@@ -13,7 +13,7 @@ use crate::task::MAX_LINE_BYTES;
 use crate::text::printable;
 
 /// Maximum length of the shown start of a line that cannot be read, in bytes.
-const SHOWN: usize = 8 * 1024;
+const MAX_SHOWN_BYTES: usize = 8 * 1024;
 
 /// A line of a list.
 #[derive(Debug)]
@@ -81,12 +81,12 @@ fn parsed<T>(line: &[u8], parse: impl Fn(&str) -> Result<T, String>) -> Result<T
 
 /// Returns a form of a line that may be shown. If its values are left out, its number identifies it.
 fn shown(line: &[u8], number: u64) -> String {
-    let start = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]);
+    let start = String::from_utf8_lossy(&line[..line.len().min(MAX_SHOWN_BYTES)]);
     let text = match request::without_secrets(start.trim_end()) {
         Cow::Borrowed(text) => text.to_owned(),
         Cow::Owned(text) => format!("line {number}: {text}"),
     };
-    printable(&text, SHOWN)
+    printable(&text, MAX_SHOWN_BYTES)
 }
 
 #[cfg(test)]

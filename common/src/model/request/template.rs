@@ -16,7 +16,7 @@ const OWN: [&str; 3] = ["query", "form", "json"];
 const OPENING: &str = "{carried.";
 
 /// Maximum length of a name or text that an error repeats.
-const SHOWN: usize = 64;
+const MAX_SHOWN: usize = 64;
 
 /// A request as spider files write it: in addition to the keys of a [`NewRequest`] it may have `query`, parameters of
 /// its URL, and `form` or `json` in place of a body. Texts in it may have placeholders for carried values.
@@ -258,7 +258,7 @@ fn with_query(url: &str, query: Option<&str>) -> String {
 }
 
 fn shown(text: &str) -> String {
-    printable(text, SHOWN)
+    printable(text, MAX_SHOWN)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub const LEASE: Duration = Duration::from_secs(20);
 pub const MAX_UNPROVEN: u32 = 3;
 
 /// Longest wait between two such log-ins.
-const LONGEST: Duration = Duration::from_secs(3600);
+const MAX_WAIT: Duration = Duration::from_secs(3600);
 
 /// The time after a session was given up until somebody may log in again: by then its crawls are paused everywhere.
 const GIVEN_UP: Duration = Duration::from_secs(5);
@@ -149,7 +149,7 @@ impl SessionState {
             return false;
         }
         self.holder = None;
-        let pause = pause.saturating_mul(1 << self.unproven.saturating_sub(1).min(16)).min(LONGEST);
+        let pause = pause.saturating_mul(1 << self.unproven.saturating_sub(1).min(16)).min(MAX_WAIT);
         self.next = now.plus(pause);
         match result {
             Ok(LoginResult { cookies, values, expires, checked }) => {

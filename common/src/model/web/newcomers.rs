@@ -5,8 +5,9 @@
 //! itself at once gets through.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// The newcomers, each with the place that it takes.
@@ -35,7 +36,7 @@ impl<P> Newcomers<P> {
     /// Adds a connection that has got `place`.
     pub fn enter(self: &Arc<Self>, place: P) -> Newcomer<P> {
         let ended = CancellationToken::new();
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         let number = waiting.next;
         waiting.next += 1;
         waiting.all.insert(number, (place, ended.clone()));
@@ -45,7 +46,7 @@ impl<P> Newcomers<P> {
     /// Ends the oldest newcomer whose place `is` accepts. The place is free when this returns; `false` if there is
     /// none.
     pub fn end_oldest(&self, is: impl Fn(&P) -> bool) -> bool {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         let oldest = waiting.all.iter().find(|(_, (place, _))| is(place)).map(|(number, _)| *number);
         let Some((place, ended)) = oldest.and_then(|oldest| waiting.all.remove(&oldest)) else {
             return false;
@@ -57,11 +58,7 @@ impl<P> Newcomers<P> {
     }
 
     fn remove(&self, number: u64) -> Option<P> {
-        self.lock().all.remove(&number).map(|(place, _)| place)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting<P>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().all.remove(&number).map(|(place, _)| place)
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
 /// Minimum number of bytes read in a second while more wait to be read: less than the slowest networks give.
-const LEAST: u32 = 4 * 1024;
+const MIN_BYTES_PER_SECOND: u32 = 4 * 1024;
 
 /// The time that a caller has kept data waiting, less the time that the bytes they read make up for.
 struct Debt {
@@ -27,7 +27,7 @@ impl Debt {
 
     fn took(&mut self, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        self.owed = self.owed.saturating_sub(Duration::from_secs(1) * bytes / LEAST);
+        self.owed = self.owed.saturating_sub(Duration::from_secs(1) * bytes / MIN_BYTES_PER_SECOND);
     }
 
     /// Returns how much longer the data may wait.
@@ -123,7 +123,7 @@ mod tests {
 
     /// Sends without end what `caller` reads as it likes; says after how long that failed.
     async fn sending_to(caller: impl AsyncFnOnce(DuplexStream)) -> Option<Duration> {
-        let (near, far) = duplex(LEAST as usize);
+        let (near, far) = duplex(MIN_BYTES_PER_SECOND as usize);
         let mut paced = Paced::new(near, STALL);
         let begun = Instant::now();
         let sending = async {

@@ -3,9 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::politeness::gcra::Pace;
@@ -14,7 +14,7 @@ use crate::politeness::waiting::NEAR;
 use crate::web::host::{HostKey, network};
 
 /// Maximum number of hosts that may well be one server without being one site.
-const PLAUSIBLE: usize = 50;
+const MAX_PLAUSIBLE_HOSTS: usize = 50;
 
 /// Length of a period. Hosts asked in this period or in the one before count.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -39,7 +39,7 @@ struct Asked {
 /// One address.
 #[derive(Debug)]
 struct Address {
-    /// The hosts asked in this period, and in the one before: at most one more than [`PLAUSIBLE`] in each.
+    /// The hosts asked in this period, and in the one before: at most one more than [`MAX_PLAUSIBLE_HOSTS`] in each.
     hosts: [HashSet<HostKey>; 2],
     /// The start of this period.
     since: Instant,
@@ -66,7 +66,7 @@ impl AddressRate {
             return Vec::new();
         }
         let now = Instant::now();
-        let mut asked = self.asked();
+        let mut asked = self.asked.lock();
         asked.clear(now);
         let mut shared: Vec<IpAddr> = addresses.iter().map(|&address| network(address)).collect();
         shared.sort();
@@ -83,14 +83,10 @@ impl AddressRate {
     /// apart as requests are sent.
     pub fn come_back(&self, address: IpAddr) -> Duration {
         let now = Instant::now();
-        let mut asked = self.asked();
+        let mut asked = self.asked.lock();
         let address = asked.address(address, now);
         address.line = address.line.max(now + NEAR) + self.pace.interval;
         address.line - now
-    }
-
-    fn asked(&self) -> MutexGuard<'_, Asked> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -126,13 +122,13 @@ impl Address {
 
     fn count(&mut self, host: &HostKey) {
         let hosts = &mut self.hosts[0];
-        if hosts.len() <= PLAUSIBLE && !hosts.contains(host) {
+        if hosts.len() <= MAX_PLAUSIBLE_HOSTS && !hosts.contains(host) {
             hosts.insert(host.clone());
         }
     }
 
     fn is_crowded(&self) -> bool {
-        self.hosts.iter().any(|hosts| hosts.len() > PLAUSIBLE)
+        self.hosts.iter().any(|hosts| hosts.len() > MAX_PLAUSIBLE_HOSTS)
     }
 }
 
@@ -161,8 +157,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_address_has_a_rate_once_more_hosts_share_it_than_is_plausible() {
         let rate = fifty_a_second();
-        assert!(asks(&rate, 0..PLAUSIBLE).iter().all(|crowded| !crowded));
-        assert!(asks(&rate, PLAUSIBLE..3 * PLAUSIBLE).iter().all(|crowded| *crowded));
+        assert!(asks(&rate, 0..MAX_PLAUSIBLE_HOSTS).iter().all(|crowded| !crowded));
+        assert!(asks(&rate, MAX_PLAUSIBLE_HOSTS..3 * MAX_PLAUSIBLE_HOSTS).iter().all(|crowded| *crowded));
         assert_eq!(rate.shared(&host(0), &ADDRESS), ADDRESS);
         let other = "198.51.100.1".parse().unwrap();
         assert!(rate.shared(&host(0), &[other]).is_empty());
@@ -172,7 +168,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn hosts_that_were_not_asked_lately_do_not_count() {
         let rate = fifty_a_second();
-        assert_eq!(asks(&rate, 0..PLAUSIBLE + 1).last(), Some(&true));
+        assert_eq!(asks(&rate, 0..MAX_PLAUSIBLE_HOSTS + 1).last(), Some(&true));
         advance(PERIOD).await;
         assert_eq!(asks(&rate, 0..1), [true]);
         advance(PERIOD).await;
@@ -180,7 +176,7 @@ mod tests {
         advance(2 * PERIOD).await;
         let other = "198.51.100.1".parse().unwrap();
         assert!(rate.shared(&host(0), &[other]).is_empty());
-        assert_eq!(rate.asked().addresses.len(), 1);
+        assert_eq!(rate.asked.lock().addresses.len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
@@ -195,6 +191,6 @@ mod tests {
     #[test]
     fn without_a_rate_no_address_is_shared_by_too_many() {
         let rate = AddressRate::new(Rate::Unlimited);
-        assert!(asks(&rate, 0..3 * PLAUSIBLE).iter().all(|crowded| !crowded));
+        assert!(asks(&rate, 0..3 * MAX_PLAUSIBLE_HOSTS).iter().all(|crowded| !crowded));
     }
 }

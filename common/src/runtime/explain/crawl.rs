@@ -11,10 +11,10 @@ use crate::text::counted;
 use crate::time::UnixMs;
 
 /// Maximum number of hosts of a crawl whose state is checked: those with the most URLs.
-const HOSTS: usize = 1_000;
+const MAX_HOSTS: usize = 1_000;
 
-/// Maximum number of held hosts that are named.
-const NAMED: usize = 5;
+/// Maximum number of held hosts, or of crawls ahead, that are named.
+const MAX_NAMED: usize = 5;
 
 /// The next step where hosts are in a back-off.
 const ASKED_AGAIN: &str = "hosts that are left alone are asked again by themselves; if they refuse again and again, lower their rate ([[politeness.host]]), \
@@ -30,7 +30,7 @@ impl Explainer<'_> {
         let crawl = stats.crawl_ref();
         let facts = Facts {
             stats,
-            hosts: self.stats.hosts(&crawl, HOSTS).await?,
+            hosts: self.stats.hosts(&crawl, MAX_HOSTS).await?,
             states: self.hosts.hosts().await?,
             places: self.stats.places(&crawl).await?,
             workers: Workers::ask(self).await?,
@@ -44,8 +44,8 @@ impl Explainer<'_> {
             return Ok(words);
         }
         let lanes = self.stats.lanes().await.unwrap_or_default();
-        let is_empty =
-            !lanes.is_empty() && lanes.iter().all(|lane| lane.lane.line().is_none() || lane.messages == 0);
+        let is_empty = !lanes.is_empty()
+            && lanes.iter().all(|lane| lane.lane.source_queue().is_none() || lane.messages == 0);
         let (queued, patience) = (counted(facts.places.queued, "URL"), self.settings.recovery.lost_after);
         Ok(Vec::from_iter(is_empty.then(|| {
             format!("{queued} have no message in a queue, as after a crash: each is sent again within {patience:?} or so")
@@ -108,7 +108,7 @@ impl Facts<'_> {
             all.extend(self.places.held.keys().filter_map(|holder| self.workers.loss(holder)));
             let hosts = self.hosts();
             let is_backed_off = hosts.iter().any(|words| words.contains(LEFT_ALONE));
-            all.extend(shortened(hosts, NAMED, "hosts are not asked now"));
+            all.extend(shortened(hosts, MAX_NAMED, "hosts are not asked now"));
             all.extend(is_backed_off.then(|| ASKED_AGAIN.to_owned()));
             let lack = self.workers.lack(&self.stats.spider);
             let is_said = lack.is_some();
@@ -133,7 +133,7 @@ impl Facts<'_> {
         let CrawlStats { crawl, status, pending, discovered, .. } = self.stats;
         match (status, pending) {
             (CrawlState::Pending, _) if !self.ahead.is_empty() => {
-                let ahead = listed(self.ahead.iter().take(NAMED).map(CrawlId::as_str));
+                let ahead = listed(self.ahead.iter().take(MAX_NAMED).map(CrawlId::as_str));
                 Some(format!("it waits for the end of {ahead}: its spider runs no more crawls at once (`jobs.per_spider`)"))
             }
             (CrawlState::Pending, _) => Some("it waits in the queue of jobs until a worker begins it".to_owned()),
@@ -276,7 +276,7 @@ mod tests {
                 .map(|number| HostStats { host: format!("h{number:02}.example"), counts, bytes: 0 })
                 .collect();
         });
-        assert_eq!((found.len(), &*found[NAMED]), (NAMED + 2, "25 more hosts are not asked now"));
+        assert_eq!((found.len(), &*found[MAX_NAMED]), (MAX_NAMED + 2, "25 more hosts are not asked now"));
     }
 
     #[test]

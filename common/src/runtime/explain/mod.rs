@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::health;
 use crate::names::{SpiderName, WorkerId};
-use crate::ports::{Control, HostControl, Pages, Result, Stats, Vanished, WorkerState};
+use crate::ports::{Control, HostControl, PageHistories, Result, Stats, Vanished, WorkerState};
 use crate::settings::Settings;
 use crate::text::counted;
 use crate::time::UnixMs;
@@ -39,7 +39,7 @@ pub struct Explainer<'a> {
     /// Hosts.
     pub hosts: &'a dyn HostControl,
     /// The page history.
-    pub pages: &'a dyn Pages,
+    pub pages: &'a dyn PageHistories,
     /// The settings of URLs and politeness.
     pub settings: &'a Settings,
     /// Whether URLs are fetched by a fleet of workers; otherwise by the one process that has the state file open.

@@ -9,10 +9,10 @@ use crate::ports::{LogPlace, Logs, Result};
 const UNREAD: &str = "source not read to its end: ";
 
 /// Maximum number of sources that are written to the log.
-const MOST: usize = 100;
+const MAX_LOGGED: usize = 100;
 
 /// Maximum number of entries of the crawl that are looked at.
-const LOOKED_AT: usize = 1_000;
+const MAX_EXAMINED: usize = 1_000;
 
 /// Writes to the log which sources of a crawl were not read to their end, each with the reason.
 pub async fn write_unread(
@@ -23,7 +23,7 @@ pub async fn write_unread(
 ) -> Result<()> {
     let entry =
         |problem| LogEntry::new(reader, LogLevel::Error, format!("{UNREAD}{problem}")).in_crawl(crawl);
-    let entries: Vec<LogEntry> = problems.iter().take(MOST).map(entry).collect();
+    let entries: Vec<LogEntry> = problems.iter().take(MAX_LOGGED).map(entry).collect();
     if entries.is_empty() { Ok(()) } else { logs.append(&entries).await }
 }
 
@@ -31,7 +31,7 @@ pub async fn write_unread(
 pub async fn unread(logs: &dyn Logs, crawl: &CrawlId, most: usize) -> Result<Vec<String>> {
     let filter =
         LogFilter { crawl: Some(crawl.clone()), level: Some(LogLevel::Error), ..LogFilter::default() };
-    let found = newest(logs, &filter, LogPlace::END, LOOKED_AT).await?;
+    let found = newest(logs, &filter, LogPlace::END, MAX_EXAMINED).await?;
     let mut words: Vec<String> = found.lines.into_iter().map(|line| line.entry.message.to_string()).collect();
     words.retain(|message| message.starts_with(UNREAD));
     words.dedup();

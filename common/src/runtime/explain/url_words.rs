@@ -14,7 +14,7 @@ use crate::text::{counted, printable};
 use crate::time::UnixMs;
 
 /// Maximum length of an error that is repeated, in bytes.
-const ERROR: usize = 300;
+const MAX_ERROR: usize = 300;
 
 /// The state of a URL in a crawl.
 pub(super) struct Words<'a> {
@@ -145,7 +145,7 @@ impl Words<'_> {
             format!(
                 "It was tried {}{by}; the last error: {}",
                 counted((*attempts).into(), "time"),
-                printable(error, ERROR)
+                printable(error, MAX_ERROR)
             ),
             "Next: nothing, unless `trawl dlq replay` sends it again.".to_owned(),
         ]
@@ -176,7 +176,7 @@ pub(super) fn ended(crawl: &CrawlRef, outcome: Option<PageOutcome>) -> Vec<Strin
 fn answered(page: &Visited) -> Option<String> {
     let PageAnswer { status, links, landed } = page.answer.as_ref()?;
     let items = page.items.as_ref().map_or(0, Tally::total);
-    let landed = landed.as_ref().map(|url| format!(", and it led to {}", printable(url.as_str(), ERROR)));
+    let landed = landed.as_ref().map(|url| format!(", and it led to {}", printable(url.as_str(), MAX_ERROR)));
     let gave = format!("{} and {}", number(items, "item"), number(u64::from(*links), "link to follow"));
     Some(match *status {
         NOT_MODIFIED => {

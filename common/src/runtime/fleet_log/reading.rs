@@ -4,10 +4,10 @@ use crate::logs::LogFilter;
 use crate::ports::{LogLine, LogPart, LogPlace, Logs, Result};
 
 /// Number of entries read at a time.
-const READ: usize = 500;
+const READ_BATCH: usize = 500;
 
 /// Maximum number of entries examined in one call, whether they pass or not.
-const LOOKED_AT: usize = 20_000;
+const MAX_EXAMINED: usize = 20_000;
 
 /// Entries that pass a filter, with the positions around them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +24,8 @@ pub struct LogPage {
 /// ones follow.
 pub async fn newest(logs: &dyn Logs, filter: &LogFilter, before: LogPlace, most: usize) -> Result<LogPage> {
     let (mut lines, mut place, mut end) = (Vec::<LogLine>::new(), before, None);
-    for _ in 0..LOOKED_AT.div_ceil(READ) {
-        let part = logs.before(place, READ).await?;
+    for _ in 0..MAX_EXAMINED.div_ceil(READ_BATCH) {
+        let part = logs.before(place, READ_BATCH).await?;
         end = end.or(part.lines.first().map(|line| line.place));
         let has_older = part.has_more;
         place = part.next;
@@ -46,7 +46,7 @@ pub async fn newest(logs: &dyn Logs, filter: &LogFilter, before: LogPlace, most:
 /// Returns the passing entries appended after a position, in order, and the position from which to continue. If
 /// the log grew fast meanwhile, the rest comes with the next call.
 pub async fn newer(logs: &dyn Logs, filter: &LogFilter, after: LogPlace) -> Result<LogPart> {
-    let LogPart { mut lines, next, has_more } = logs.after(after, READ).await?;
+    let LogPart { mut lines, next, has_more } = logs.after(after, READ_BATCH).await?;
     lines.retain(|line| filter.takes(&line.entry));
     Ok(LogPart { lines, next, has_more })
 }

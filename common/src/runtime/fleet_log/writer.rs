@@ -16,20 +16,20 @@ use crate::names::WorkerId;
 use crate::ports::{Error, ErrorKind, History, Logs, Result};
 
 /// Maximum number of entries that wait to be written.
-const AHEAD: usize = 4_096;
+const MAX_WAITING: usize = 4_096;
 
 /// Maximum number of entries written in one call.
-const BATCH: usize = 512;
+const MAX_BATCH: usize = 512;
 
-/// The wait for more entries after the first of a batch. With [`BATCH`], it bounds what one process writes in a
+/// The wait for more entries after the first of a batch. With [`MAX_BATCH`], it bounds what one process writes in a
 /// second.
-const MOMENT: Duration = Duration::from_millis(500);
+const LINGER: Duration = Duration::from_millis(500);
 
 /// Time limit for one call.
-const LONGEST: Duration = Duration::from_secs(10);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Minimum time between two reports, in a process's own log, that the log cannot be written.
-const QUIET: Duration = Duration::from_secs(60);
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Writes entries to the log, each to all of its targets.
 ///
@@ -110,7 +110,7 @@ impl LogWriter {
 }
 
 fn queue(place: Place, worker: &WorkerId) -> (Queue, Target) {
-    let (sender, entries) = mpsc::channel(AHEAD);
+    let (sender, entries) = mpsc::channel(MAX_WAITING);
     let left_out = Arc::<AtomicU64>::default();
     let queue = Queue { sender, left_out: Arc::clone(&left_out) };
     (queue, Target { place, entries, left_out, worker: worker.clone(), complained: None })
@@ -136,17 +136,17 @@ impl LogTargets {
 
 impl Target {
     async fn run(mut self, stop: CancellationToken) {
-        let mut batch = Vec::with_capacity(BATCH);
+        let mut batch = Vec::with_capacity(MAX_BATCH);
         while stop.run_until_cancelled(self.gather(&mut batch)).await == Some(true) {
             self.write(&mut batch, &stop).await;
         }
         loop {
-            while batch.len() < BATCH
+            while batch.len() < MAX_BATCH
                 && let Ok(entry) = self.entries.try_recv()
             {
                 batch.push(entry);
             }
-            let is_last = batch.len() < BATCH;
+            let is_last = batch.len() < MAX_BATCH;
             self.write(&mut batch, &stop).await;
             if is_last {
                 break;
@@ -157,11 +157,11 @@ impl Target {
     /// Waits for entries, and a moment longer for more. Returns whether any came. If the call is cancelled, the
     /// entries in the batch stay there.
     async fn gather(&mut self, batch: &mut Vec<LogEntry>) -> bool {
-        if self.entries.recv_many(batch, BATCH).await == 0 {
+        if self.entries.recv_many(batch, MAX_BATCH).await == 0 {
             return false;
         }
-        sleep(MOMENT).await;
-        while batch.len() < BATCH
+        sleep(LINGER).await;
+        while batch.len() < MAX_BATCH
             && let Ok(entry) = self.entries.try_recv()
         {
             batch.push(entry);
@@ -180,10 +180,12 @@ impl Target {
         }
         let mut backoff = Backoff::default();
         while !batch.is_empty() {
-            let error = match timeout(LONGEST, self.place.append(batch)).await {
+            let error = match timeout(WRITE_TIMEOUT, self.place.append(batch)).await {
                 Ok(Ok(())) => break,
                 Ok(Err(error)) => error,
-                Err(_) => Error::new(ErrorKind::Unavailable, format_args!("no answer within {LONGEST:?}")),
+                Err(_) => {
+                    Error::new(ErrorKind::Unavailable, format_args!("no answer within {WRITE_TIMEOUT:?}"))
+                }
             };
             self.complain(&error);
             let may_mend = error.is_temporary() && !stop.is_cancelled();
@@ -196,7 +198,7 @@ impl Target {
     }
 
     fn complain(&mut self, error: &Error) {
-        if self.complained.is_none_or(|last| last.elapsed() >= QUIET) {
+        if self.complained.is_none_or(|last| last.elapsed() >= REPORT_INTERVAL) {
             self.complained = Some(Instant::now());
             warn!(%error, "cannot write the fleet's log: entries may be left out of it");
         }
@@ -290,9 +292,9 @@ mod tests {
     async fn entries_are_written_together_and_in_their_order() {
         let fixture = Fixture::new(None);
         fixture.write(0..3);
-        sleep(MOMENT / 2).await;
+        sleep(LINGER / 2).await;
         fixture.write(3..6);
-        sleep(MOMENT).await;
+        sleep(LINGER).await;
         assert_eq!(*fixture.log.written.lock().unwrap(), numbers(0..6));
         assert_eq!(fixture.log.calls.load(Ordering::Relaxed), 1);
         assert!(fixture.stopped().await.len() == 6);
@@ -301,31 +303,31 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_logged_before_the_end_is_written() {
         let fixture = Fixture::new(None);
-        fixture.write(0..BATCH * 2 + 1);
-        assert_eq!(fixture.stopped().await, numbers(0..BATCH * 2 + 1));
+        fixture.write(0..MAX_BATCH * 2 + 1);
+        assert_eq!(fixture.stopped().await, numbers(0..MAX_BATCH * 2 + 1));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_log_that_is_away_is_waited_for_and_what_there_is_no_place_for_is_counted() {
         let fixture = Fixture::new(Some(ErrorKind::Unavailable));
         fixture.write(0..1);
-        sleep(MOMENT * 2).await;
+        sleep(LINGER * 2).await;
         let begun = Instant::now();
-        fixture.write(1..AHEAD + 6);
+        fixture.write(1..MAX_WAITING + 6);
         assert_eq!(begun.elapsed(), Duration::ZERO, "nobody waits");
         *fixture.log.fails.lock().unwrap() = None;
         sleep(Duration::from_secs(60)).await;
         let mut written = fixture.stopped().await;
         let index = written.iter().position(|text| text.ends_with("could not keep up: 5")).unwrap();
         written.remove(index);
-        assert_eq!(written, numbers(0..AHEAD + 1));
+        assert_eq!(written, numbers(0..MAX_WAITING + 1));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_no_waiting_mends_costs_entries_and_what_comes_then_is_written() {
         let fixture = Fixture::new(Some(ErrorKind::Corrupt));
         fixture.write(0..3);
-        sleep(MOMENT * 2).await;
+        sleep(LINGER * 2).await;
         assert_eq!(fixture.log.calls.load(Ordering::Relaxed), 1);
         *fixture.log.fails.lock().unwrap() = None;
         fixture.write(3..4);
@@ -336,8 +338,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_end_waits_for_no_log_that_is_away() {
         let fixture = Fixture::new(Some(ErrorKind::Unavailable));
-        fixture.write(0..BATCH * 3);
-        sleep(MOMENT * 2).await;
+        fixture.write(0..MAX_BATCH * 3);
+        sleep(LINGER * 2).await;
         let begun = Instant::now();
         assert!(fixture.stopped().await.is_empty());
         assert!(begun.elapsed() < Duration::from_secs(1));
@@ -346,9 +348,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_last_entry_is_written_however_many_wait() {
         let fixture = Fixture::new(None);
-        fixture.write(0..AHEAD * 2);
+        fixture.write(0..MAX_WAITING * 2);
         fixture.writer.write_or_wait(fixture.writer.entry(LogLevel::Info, "ended")).await;
         let written = fixture.stopped().await;
-        assert!(written.contains(&"ended".to_owned()) && written.len() > AHEAD, "{}", written.len());
+        assert!(written.contains(&"ended".to_owned()) && written.len() > MAX_WAITING, "{}", written.len());
     }
 }

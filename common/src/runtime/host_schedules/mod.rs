@@ -20,7 +20,7 @@ use crate::politeness::ceiling::Ceiling;
 use crate::politeness::gcra::{BackoffTerms, Pace, Slot, SlotRequest, Standing};
 use crate::politeness::waiting::{NEAR, waitlisted};
 use crate::ports::{BackoffRequest, Error, HostSlotRequest, Hosts, Result, one_each};
-use crate::settings::{HostPolicy, Politeness};
+use crate::settings::{HostPolicy, Politeness, Settings};
 use crate::time::UnixMs;
 use crate::web::host::HostKey;
 
@@ -118,6 +118,13 @@ pub enum NotNow {
 }
 
 impl HostSchedules {
+    /// Returns access to the schedules in `hosts`, with the rates of `settings`.
+    pub fn new(hosts: Arc<dyn Hosts>, health: Arc<Health>, lapse: Duration, settings: &Settings) -> Self {
+        let ceiling = Arc::new(Ceiling::new(settings.fetch.max_rate));
+        let addresses = Arc::new(AddressRate::new(settings.politeness.address_rate));
+        Self { hosts, health, in_flight: Arc::default(), lapse, ceiling, addresses }
+    }
+
     /// Asks the schedules of hosts for many requests in one call. Decides on each, in order.
     ///
     /// # Errors

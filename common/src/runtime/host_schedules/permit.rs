@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tracing::debug;
@@ -96,11 +97,11 @@ struct Lists {
 
 impl InFlight {
     fn enter(&self, visit: InFlightRequest) {
-        self.lists().under_way.insert(visit.token, (visit, Instant::now()));
+        self.lists.lock().under_way.insert(visit.token, (visit, Instant::now()));
     }
 
     fn leave(&self, visit: &InFlightRequest, is_counted: bool, is_welcome: bool) {
-        let mut lists = self.lists();
+        let mut lists = self.lists.lock();
         lists.under_way.remove(&visit.token);
         // A request that is not counted frees nothing, but it may end a streak of refusals.
         let ends_streak = is_welcome && lists.refusing.remove(&visit.key);
@@ -111,18 +112,18 @@ impl InFlight {
     }
 
     fn sent_late(&self, sent: SentLate) {
-        self.lists().late.push(sent);
+        self.lists.lock().late.push(sent);
         self.some_to_tell.notify_one();
     }
 
     /// Notes that a host asked for a back-off.
     pub fn refused(&self, key: &HostKey) {
-        self.lists().refusing.insert(key.clone());
+        self.lists.lock().refusing.insert(key.clone());
     }
 
     /// Returns the requests in flight for at least `age`.
     pub fn older_than(&self, age: Duration) -> Vec<InFlightRequest> {
-        let lists = self.lists();
+        let lists = self.lists.lock();
         let old = lists.under_way.values().filter(|(_, since)| since.elapsed() >= age);
         old.map(|(visit, _)| visit.clone()).collect()
     }
@@ -138,7 +139,7 @@ impl InFlight {
     /// Reports the requests sent late and finished so far to `hosts`. Requests that cannot be reported lapse.
     pub async fn free(&self, hosts: &dyn Hosts) {
         let (late, over) = {
-            let mut lists = self.lists();
+            let mut lists = self.lists.lock();
             (std::mem::take(&mut lists.late), std::mem::take(&mut lists.over))
         };
         if !late.is_empty()
@@ -151,9 +152,5 @@ impl InFlight {
         {
             debug!(%error, "requests are over and still counted; they lapse");
         }
-    }
-
-    fn lists(&self) -> MutexGuard<'_, Lists> {
-        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

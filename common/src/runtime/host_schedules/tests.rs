@@ -1,8 +1,8 @@
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
-use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio::time::{Instant, advance};
 
 use super::*;
@@ -34,13 +34,13 @@ impl Memory {
 #[async_trait]
 impl Hosts for Memory {
     async fn reserve(&self, asks: &[HostSlotRequest]) -> Result<Vec<Slot>> {
-        let away = &mut *self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        let away = &mut *self.away.lock();
         if *away > 0 {
             *away -= 1;
             return Err(Error::new(ErrorKind::Unavailable, "away"));
         }
         let now = self.now();
-        let mut schedules = self.schedules.lock().unwrap();
+        let mut schedules = self.schedules.lock();
         let reserve =
             |ask: &HostSlotRequest| schedules.entry(ask.key.clone()).or_default().reserve(&ask.request, now);
         Ok(asks[..asks.len() - self.short_by].iter().map(reserve).collect())
@@ -56,7 +56,7 @@ impl Hosts for Memory {
 
     async fn sent_late(&self, sent: &[SentLate]) -> Result<()> {
         let now = self.now();
-        let mut schedules = self.schedules.lock().unwrap();
+        let mut schedules = self.schedules.lock();
         for SentLate { key, next_after } in sent {
             schedules.entry(key.clone()).or_default().sent_late(*next_after, now);
         }

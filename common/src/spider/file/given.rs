@@ -15,10 +15,10 @@ use crate::nearest::nearest;
 use crate::text::printable;
 
 /// Maximum length of a value that is repeated in a mistake.
-const SHOWN: usize = 60;
+const MAX_SHOWN: usize = 60;
 
 /// Maximum length of a name that is repeated in a mistake.
-const SHOWN_NAME: usize = 64;
+const MAX_SHOWN_NAME: usize = 64;
 
 /// A value under its key.
 pub(super) struct Given<'a> {
@@ -46,7 +46,7 @@ impl<'a> Given<'a> {
         what: impl Display,
         known: impl Iterator<Item = &'n str> + Clone,
     ) {
-        let (shown, hint) = (printable(&named.value, SHOWN_NAME), nearest(&named.value, known));
+        let (shown, hint) = (printable(&named.value, MAX_SHOWN_NAME), nearest(&named.value, known));
         let place = named.place.unwrap_or_else(|| self.place());
         self.notes.wrong(place, format_args!("{what} with the name `{shown}`{hint}"));
     }
@@ -108,7 +108,7 @@ impl<'a> Given<'a> {
             return Some(*choice);
         }
         let names = || choices.iter().map(|(name, _)| *name);
-        self.wrong(format_args!("there is no `{}`{}", printable(&text, SHOWN), nearest(&text, names())))
+        self.wrong(format_args!("there is no `{}`{}", printable(&text, MAX_SHOWN), nearest(&text, names())))
     }
 
     pub(super) fn flag(&self) -> Option<bool> {

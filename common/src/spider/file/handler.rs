@@ -15,10 +15,10 @@ use crate::handler::once::MAX_ARGUMENT_BYTES;
 use crate::spider::{Handler, Mode, ProxyUse, Secret};
 
 /// Minimum memory limit: no interpreter starts in less.
-const LEAST_MEMORY: ByteSize = ByteSize::mb(16);
+const MIN_MEMORY: ByteSize = ByteSize::mb(16);
 
 /// Minimum disk limit: a page that is too large for a line is passed as a file.
-const LEAST_DISK: ByteSize = ByteSize::mb(16);
+const MIN_DISK: ByteSize = ByteSize::mb(16);
 
 /// Reads `[handler]`; `None` if it does not say what to run.
 pub(super) fn handler(mut section: Section<'_>) -> Option<Handler> {
@@ -78,11 +78,11 @@ fn concurrency(given: &Given<'_>) -> Option<NonZeroUsize> {
 }
 
 fn memory(given: &Given<'_>) -> Option<ByteSize> {
-    size(given, LEAST_MEMORY)
+    size(given, MIN_MEMORY)
 }
 
 fn disk(given: &Given<'_>) -> Option<ByteSize> {
-    size(given, LEAST_DISK)
+    size(given, MIN_DISK)
 }
 
 fn size(given: &Given<'_>, least: ByteSize) -> Option<ByteSize> {

@@ -26,7 +26,7 @@ pub(super) fn paginate(given: &Given<'_>, kinds: &[PageKind]) -> Option<Paginate
     let entries = section.read("entries", patterns::selector);
     let most = section.read("most", |given| given.whole(1)).and_then(NonZeroU32::new);
     section.end();
-    Some(Paginate { page, by: by?, entries, most: most.unwrap_or(Paginate::MOST) })
+    Some(Paginate { page, by: by?, entries, most: most.unwrap_or(Paginate::DEFAULT_MAX_PAGES) })
 }
 
 fn way(section: &mut Section<'_>) -> Option<PaginateBy> {

@@ -10,7 +10,7 @@ use crate::text::printable;
 const OPENING: &str = "{arg.";
 
 /// Maximum length of a placeholder that is repeated in a mistake.
-const SHOWN: usize = 70;
+const MAX_SHOWN: usize = 70;
 
 /// The reason why a text cannot be filled.
 pub(super) enum Unfilled {
@@ -44,7 +44,7 @@ pub(super) fn fill<'a>(
     let mut is_missing = false;
     for part in parts {
         let Some((name, rest)) = part.split_once('}') else {
-            let shown = printable(&format!("{OPENING}{part}"), SHOWN);
+            let shown = printable(&format!("{OPENING}{part}"), MAX_SHOWN);
             return Err(Unfilled::Wrong(format!("`{shown}` has no `}}` behind it")));
         };
         let Some(argument) = declared.get(name) else { return Err(undeclared(name, declared)) };
@@ -61,7 +61,7 @@ pub(super) fn fill<'a>(
 }
 
 fn undeclared(name: &str, declared: &Declarations) -> Unfilled {
-    let shown = printable(name, SHOWN);
+    let shown = printable(name, MAX_SHOWN);
     let hint = nearest(name, declared.keys().map(String::as_str));
     Unfilled::Wrong(format!("there is no argument `{shown}` in [arguments]{hint}"))
 }

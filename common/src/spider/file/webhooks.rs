@@ -10,7 +10,7 @@ use crate::events::Pattern;
 use crate::settings::{ServerUrl, Webhook, WebhookSecret};
 
 /// Maximum number of webhooks of a file: each event of a crawl is posted to all of them.
-const MOST: usize = 8;
+const MAX_WEBHOOKS: usize = 8;
 
 /// Reads the webhooks for events of the spider's crawls.
 pub(super) fn webhooks(given: &Given<'_>) -> Vec<Webhook> {
@@ -19,8 +19,8 @@ pub(super) fn webhooks(given: &Given<'_>) -> Vec<Webhook> {
     if all.iter().enumerate().any(is_twice) {
         given.wrong::<()>("the same `url` is there twice: name all of its events in one place");
     }
-    if all.len() > MOST {
-        given.wrong::<()>(format_args!("at most {MOST} of them"));
+    if all.len() > MAX_WEBHOOKS {
+        given.wrong::<()>(format_args!("at most {MAX_WEBHOOKS} of them"));
     }
     all
 }

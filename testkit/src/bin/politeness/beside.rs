@@ -21,9 +21,9 @@ const HOSTILE: usize = 3;
 /// Each honest host is asked so often in a second.
 const RATE: f64 = 5.0;
 /// Of what the rates of the honest hosts allow, at least this is to be asked for.
-const LEAST: f64 = 0.9;
+const MIN_SHARE: f64 = 0.9;
 /// No honest host is to wait for longer.
-const LONGEST: Duration = Duration::from_secs(2);
+const MAX_GAP: Duration = Duration::from_secs(2);
 
 /// A spider that follows links wherever they lead.
 const SPIDER: &str = "allowed_domains = [\"*\"]\n[follow]\ndepth = 1\n";
@@ -80,15 +80,15 @@ async fn beside(trawl: &Path, kind: Option<Hostile>, span: Duration) -> io::Resu
     let rate = row(
         &format!("{what}, of {most} pages/s"),
         &format!("{per_second:.1}"),
-        &format!(">= {:.0}", LEAST * most),
-        per_second >= LEAST * most,
+        &format!(">= {:.0}", MIN_SHARE * most),
+        per_second >= MIN_SHARE * most,
     );
-    let bar = format!("<= {} s", LONGEST.as_secs());
+    let bar = format!("<= {} s", MAX_GAP.as_secs());
     Ok(row(
         &format!("{what}, longest gap"),
         &format!("{:.2} s", longest.as_secs_f64()),
         &bar,
-        longest <= LONGEST,
+        longest <= MAX_GAP,
     ) && rate)
 }
 

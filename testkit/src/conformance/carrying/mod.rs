@@ -10,7 +10,7 @@ use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::health::Health;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{
-    Control, Engine, Joined, Joining, NewWork, Opening, Pages, Result, Session, Stats, Terms,
+    Control, Engine, Joined, Joining, NewWork, Opening, PageHistories, Result, Session, Stats, Terms,
 };
 use trawl_common::settings::Settings;
 
@@ -58,7 +58,7 @@ pub struct Carrier {
     /// Commands to its crawls, and its dead letters.
     pub control: Arc<dyn Control>,
     /// The engine's page history.
-    pub pages: Arc<dyn Pages>,
+    pub pages: Arc<dyn PageHistories>,
     /// Where the engine reports problems.
     pub health: Arc<Health>,
     /// Whether its workers claim URLs before they are requested.

@@ -35,10 +35,7 @@ impl Facts {
     /// are exact except for pages that Redis was made to forget, which may count or not.
     pub(super) fn judge_stats(&self, accounts: &[Account], verdict: &mut Judgement) {
         let Some(stats) = &self.stats else {
-            // An emptied Redis is told again of crawls that go on, not of those that have ended.
-            let is_forgotten =
-                |ended| self.faults.iter().any(|fault| fault.kind.empties_store() && fault.to > ended);
-            if self.ended.is_some_and(|ended| !is_forgotten(ended)) {
+            if self.ended.is_some() && !self.is_end_forgotten() {
                 verdict.problems.push("the crawl has no counters".to_owned());
             }
             return;
@@ -65,6 +62,13 @@ impl Facts {
         }
     }
 
+    /// Whether Redis was emptied after the crawl's end: it is told again of crawls that go on, not of the counters of those
+    /// that have ended.
+    fn is_end_forgotten(&self) -> bool {
+        let empties = |ended| self.faults.iter().any(|fault| fault.kind.empties_store() && fault.to > ended);
+        self.ended.is_some_and(empties)
+    }
+
     /// Checks that the crawl's end was announced, that every copy is a copy of one event, and that it has the same
     /// counters.
     pub(super) fn judge_announcement(&self, verdict: &mut Judgement) {
@@ -72,7 +76,7 @@ impl Facts {
         let problem = match ends.as_slice() {
             [] => "no event announced that the crawl had finished".to_owned(),
             [end] => match &self.stats {
-                Some(stats) if !end.stats.agree(stats) => {
+                Some(stats) if !end.stats.agree(stats) && !self.is_end_forgotten() => {
                     format!("the event of the end says {:?}, the counters {stats:?}", end.stats)
                 }
                 _ => return,

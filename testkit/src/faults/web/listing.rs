@@ -26,7 +26,7 @@ impl Shared {
     }
 
     fn index(&self) -> String {
-        let log = self.log();
+        let log = self.log.lock();
         let entry = |number| format!("<sitemap><loc>{}/sitemap-{number}.xml</loc></sitemap>\n", self.origin);
         // Like a site that lists its news: a producer that reads it after Redis forgot everything finds the pages left.
         let is_new = |number: &usize| self.pages_of(*number).any(|page| !log.times.contains_key(&page));
@@ -72,7 +72,7 @@ impl Shared {
         // The sender lives as long as the site.
         let _ = progress.wait_for(|progress| progress.pages >= wanted).await;
         if self.layout.is_listed {
-            self.log().announce(self.pages_of(sitemap));
+            self.log.lock().announce(self.pages_of(sitemap));
         }
     }
 }

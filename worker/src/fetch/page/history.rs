@@ -10,12 +10,12 @@ use trawl_common::web::response::Response;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
 use crate::fetch::Fetching;
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 use crate::job::items_file::InFile;
 use crate::job::settlement::{Disposition, aborted};
 
 /// The state of a page before it is requested.
-pub(crate) struct History {
+pub(crate) struct RememberedPage {
     recrawl: Recrawl,
     /// The start of the crawl.
     start: UnixMs,
@@ -25,10 +25,10 @@ pub(crate) struct History {
     last: Option<Visited>,
 }
 
-impl History {
+impl RememberedPage {
     /// Returns the remembered state of a job's page. It is empty, at no cost, if the job's crawl fetches each
     /// page once, and for requests.
-    pub(crate) async fn new(fetching: &Fetching, job: &Job) -> Result<Self, Outcome> {
+    pub(crate) async fn new(fetching: &Fetching, job: &ClaimedUrl) -> Result<Self, Outcome> {
         let (crawl, url) = (&job.message.crawl, &job.url);
         let OpenCrawl { terms: Terms { recrawl, replays, .. }, started: start } = job.crawl;
         if recrawl.is_never() || job.request().is_some() {
@@ -74,7 +74,7 @@ impl History {
     /// file. `links` of its links are followed.
     pub(crate) fn compare(
         &self,
-        job: &Job,
+        job: &ClaimedUrl,
         response: &Response,
         items: &mut [Item],
         in_file: Option<InFile>,

@@ -7,7 +7,7 @@ use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
 
 use crate::fetch::Fetching;
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 use crate::job::settlement::aborted;
 
 /// Whether `page`, to which a redirect or a canonical link of `from` leads, was seen before.
@@ -50,10 +50,10 @@ pub(super) enum Form {
 /// spider does not follow that. The response to a request always counts as itself.
 pub(super) async fn form(
     fetching: &Fetching,
-    job: &Job,
+    job: &ClaimedUrl,
     canonical: Option<CanonicalUrl>,
 ) -> Result<Form, Outcome> {
-    let Job { url, message: Message { crawl, .. }, spider, .. } = job;
+    let ClaimedUrl { url, message: Message { crawl, .. }, spider, .. } = job;
     let Some(canonical) = canonical.filter(|canonical| {
         job.request().is_none() && canonical != url && spider.scope.follows(url, canonical, 0)
     }) else {

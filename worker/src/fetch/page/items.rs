@@ -7,12 +7,12 @@ use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::Extracted;
 
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 
 /// Returns items that mark each item of a page as gone. If their number is unknown, marks the first of each
 /// kind.
-pub(super) fn gone(job: &Job, last: &Visited, status: u16) -> Vec<Item> {
-    let Job { url, message, spider, .. } = job;
+pub(super) fn gone(job: &ClaimedUrl, last: &Visited, status: u16) -> Vec<Item> {
+    let ClaimedUrl { url, message, spider, .. } = job;
     let kinds = || spider.spider.items.iter().map(|rule| rule.name.clone());
     let had = last.items.clone().unwrap_or_else(|| Tally::one_each(kinds()));
     let item = |(kind, id): (Option<&str>, String)| Item {
@@ -35,12 +35,12 @@ pub(super) fn gone(job: &Job, last: &Visited, status: u16) -> Vec<Item> {
 
 /// Returns the name from which the ids of a page's items are derived: several requests for one URL have
 /// separate items.
-pub(super) fn name<'a>(job: &'a Job, url: &'a CanonicalUrl) -> &'a str {
+pub(super) fn name<'a>(job: &'a ClaimedUrl, url: &'a CanonicalUrl) -> &'a str {
     job.request().map_or(url.as_str(), |request| request.key.as_str())
 }
 
 /// Returns an item of a job's page, which represents the page at `url`.
-pub(super) fn item(job: &Job, url: &CanonicalUrl, response: &Response, extracted: Extracted) -> Item {
+pub(super) fn item(job: &ClaimedUrl, url: &CanonicalUrl, response: &Response, extracted: Extracted) -> Item {
     let message = &job.message;
     let Extracted { rule, number, fields } = extracted;
     Item {

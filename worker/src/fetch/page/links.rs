@@ -11,7 +11,7 @@ use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::Link;
 
 use crate::fetch::Fetching;
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 use crate::programs::say_refused;
 
 /// The links of a page that are within its spider's scope, may be asked for and are not known yet, and what its program asks for besides, each with
@@ -19,12 +19,12 @@ use crate::programs::say_refused;
 /// wrote, and what links to itself is read already.
 pub(super) fn to_follow(
     fetching: &Fetching,
-    job: &Job,
+    job: &ClaimedUrl,
     landed: Option<&CanonicalUrl>,
     links: Vec<Link>,
     requests: Vec<Request>,
 ) -> (Vec<NewWork>, LeftOut) {
-    let Job { url: page, message: Message { crawl, depth, .. }, spider, .. } = job;
+    let ClaimedUrl { url: page, message: Message { crawl, depth, .. }, spider, .. } = job;
     let home = landed.filter(|_| *depth == 0).unwrap_or(page);
     let now = UnixMs::now();
     let new = |work: Work, url: &CanonicalUrl, written, depth| {

@@ -17,12 +17,12 @@ use trawl_common::web::response::Response;
 
 pub(super) use self::without::hand_over;
 
-use self::history::History;
+use self::history::RememberedPage;
 use self::read::read;
 use self::response::response;
 use self::without::without_page;
 use crate::fetch::Fetching;
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 use crate::job::NoPage;
 use crate::job::settlement::Settlement;
 use crate::schedule::sessions::Visit;
@@ -37,8 +37,8 @@ use crate::schedule::sessions::Visit;
 ///    holds for a program that handles failures.
 ///
 /// Acting on the outcome is left to `settle`.
-pub(crate) async fn process(fetching: &Fetching, mut job: Job, permit: HostPermit) -> Processed {
-    let history = match History::new(fetching, &job).await {
+pub(crate) async fn process(fetching: &Fetching, mut job: ClaimedUrl, permit: HostPermit) -> Processed {
+    let history = match RememberedPage::new(fetching, &job).await {
         Ok(history) => history,
         Err(outcome) => return Processed::Settled(Settlement::from_job(job, outcome)),
     };
@@ -69,13 +69,13 @@ pub(crate) enum Processed {
     /// It was fetched, and the spider's program is to read it.
     ForProgram(Box<Fetched>),
     /// It failed, and the spider's program is to handle the failure.
-    Without(Box<(Job, NoPage)>),
+    Without(Box<(ClaimedUrl, NoPage)>),
 }
 
 /// A fetched page.
 pub(crate) struct Fetched {
-    job: Job,
-    history: History,
+    job: ClaimedUrl,
+    history: RememberedPage,
     response: Response,
     visit: Option<Arc<Visit>>,
 }
@@ -92,7 +92,7 @@ impl Fetched {
     }
 }
 
-fn failed(fetching: &Fetching, job: &Job, failure: Failure) -> Outcome {
+fn failed(fetching: &Fetching, job: &ClaimedUrl, failure: Failure) -> Outcome {
     debug!(url = %job.url, class = %failure.class, status = failure.status, error = failure.detail, "failed");
     job.failed(&fetching.context.settings.retry, failure)
 }

@@ -22,12 +22,12 @@ use trawl_extract::{Extracted, Extraction, ListEnd, ListState, Missing, Unfit};
 use trawl_handlers::Stream;
 
 use super::failed;
-use super::history::History;
+use super::history::RememberedPage;
 use super::identity::{Form, form, seen_as};
 use super::items::{item, name};
 use super::links::to_follow;
 use crate::fetch::Fetching;
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 use crate::job::items_file::{FileItems, Ids, InFile};
 use crate::job::new_work::asked_for;
 use crate::job::page_output::PageOutput;
@@ -38,8 +38,8 @@ use crate::schedule::sessions::Visit;
 /// type.
 pub(super) async fn read(
     fetching: &Fetching,
-    job: &mut Job,
-    history: &History,
+    job: &mut ClaimedUrl,
+    history: &RememberedPage,
     response: Response,
     visit: Option<&Visit>,
 ) -> Result<Option<(PageOutput, Option<PageVisit>)>, Outcome> {
@@ -66,12 +66,12 @@ pub(super) async fn read(
 /// Returns the results of a page, with the update of the page history.
 pub(super) async fn given(
     fetching: &Fetching,
-    job: &Job,
-    history: &History,
+    job: &ClaimedUrl,
+    history: &RememberedPage,
     response: Response,
     Reading { extraction, file, requests, tasks }: Reading,
 ) -> Result<(PageOutput, Option<PageVisit>), Outcome> {
-    let Job { url: own, message, spider, .. } = job;
+    let ClaimedUrl { url: own, message, spider, .. } = job;
     let (own_tasks, elsewhere) = asked_for(&fetching.spiders, message, tasks)
         .map_err(|failure| program_failed(fetching, job, failure))?;
     let landed = landed(job, &response);
@@ -97,7 +97,7 @@ pub(super) async fn given(
     };
     let memory = history.compare(job, &response, &mut items, in_file, links.len());
     let like = file.is_some().then(|| {
-        let change = History::change(memory.as_ref());
+        let change = RememberedPage::change(memory.as_ref());
         Item { change, ..item(job, own, &response, Extracted::default()) }
     });
     let status = Some(response.status).filter(|status| *status > 0);
@@ -108,7 +108,7 @@ pub(super) async fn given(
     let is_without = counted.is_without && !is_known;
     let is_login = is_without && spider.spider.session.is_none() && has_password_field(&response.body);
     let counted = ItemCounts { is_without, is_login, required, ..counted }
-        .with_change(History::change(memory.as_ref()));
+        .with_change(RememberedPage::change(memory.as_ref()));
     let page = page(job, history, items, response);
     let ids = Ids::ByPlace(name(job, own).to_owned(), page.items.len());
     let file = file.zip(like).map(|(file, like)| Box::new(FileItems::new(file, &page, like, ids)));
@@ -131,13 +131,13 @@ pub(super) async fn given(
 
 /// Returns the final URL of the redirects, in its canonical form for the spider; `None` for a request, whose key does
 /// not change.
-fn landed(job: &Job, response: &Response) -> Option<CanonicalUrl> {
+fn landed(job: &ClaimedUrl, response: &Response) -> Option<CanonicalUrl> {
     let hop = response.redirected_to.clone().filter(|_| job.request().is_none())?;
     Some(job.spider.spider.urls.canonical(hop)).filter(|url| *url != job.url)
 }
 
 /// Returns the names of the fields that a page lacks.
-fn named(job: &Job, missing: Vec<Missing>) -> Vec<String> {
+fn named(job: &ClaimedUrl, missing: Vec<Missing>) -> Vec<String> {
     let missing: Vec<String> = missing.into_iter().map(|missing| missing.field).collect();
     for field in &missing {
         debug!(url = %job.url, field, "a required field is missing");
@@ -146,7 +146,7 @@ fn named(job: &Job, missing: Vec<Missing>) -> Vec<String> {
 }
 
 /// Logs the values that are not kept as they were found. That a part is missing shows nowhere else.
-fn tell_unfit(job: &Job, unfit: &[Unfit]) {
+fn tell_unfit(job: &ClaimedUrl, unfit: &[Unfit]) {
     for Unfit { field, value, reason, is_cut, .. } in unfit {
         match is_cut {
             true => warn!(url = %job.url, field, "a value is cut: {reason}"),
@@ -156,7 +156,7 @@ fn tell_unfit(job: &Job, unfit: &[Unfit]) {
 }
 
 /// Logs where and why a list ends.
-fn tell_list_end(job: &Job, list: Option<&ListState>) {
+fn tell_list_end(job: &ClaimedUrl, list: Option<&ListState>) {
     if let Some(ListState { pages, end: Some(end) }) = list {
         info!(url = %job.url, crawl = %job.message.crawl.id, pages, "a list ends: {end}");
     }
@@ -164,7 +164,7 @@ fn tell_list_end(job: &Job, list: Option<&ListState>) {
 
 /// Returns the items of a page in this form. A known page has none.
 fn items_as(
-    job: &Job,
+    job: &ClaimedUrl,
     form: &Form,
     response: &Response,
     path: Option<Vec<String>>,
@@ -190,8 +190,8 @@ fn page_or_task(key: &Key) -> String {
 }
 
 /// Returns the page for the sinks: its items, and the response if a sink keeps responses.
-fn page(job: &Job, history: &History, items: Vec<Item>, response: Response) -> Page {
-    let Job { url, message, spider, .. } = job;
+fn page(job: &ClaimedUrl, history: &RememberedPage, items: Vec<Item>, response: Response) -> Page {
+    let ClaimedUrl { url, message, spider, .. } = job;
     let keeps_response =
         job.own_request().is_none() && spider.sinks.iter().any(|sink| sink.keeps_responses());
     let exchange = keeps_response.then(|| {
@@ -211,7 +211,7 @@ fn page(job: &Job, history: &History, items: Vec<Item>, response: Response) -> P
 /// Reads a page with the spider's program, or else by its rules.
 async fn reading(
     fetching: &Fetching,
-    job: &Job,
+    job: &ClaimedUrl,
     program: Option<&Stream>,
     response: &Response,
 ) -> Result<Reading, Outcome> {
@@ -234,7 +234,7 @@ async fn reading(
 async fn read_by(
     program: &Stream,
     fetching: &Fetching,
-    job: &Job,
+    job: &ClaimedUrl,
     response: &Response,
 ) -> Result<Reading, Outcome> {
     let (landed, came) = (response.redirected_to.as_ref(), Came::Response(response));
@@ -249,11 +249,11 @@ async fn read_by(
 pub(super) async fn ask_program(
     program: &Stream,
     fetching: &Fetching,
-    job: &Job,
+    job: &ClaimedUrl,
     landed: Option<&CanonicalUrl>,
     came: Came<'_>,
 ) -> Result<Result<Reading, Unread>, Outcome> {
-    let Job { url, message: Message { work, crawl, depth, referrer, .. }, spider, .. } = job;
+    let ClaimedUrl { url, message: Message { work, crawl, depth, referrer, .. }, spider, .. } = job;
     let referrer = referrer.as_ref().map(ToString::to_string);
     let (urls, log) = (&spider.spider.urls, &fetching.context.log);
     let about = PageAbout { url, work, landed, crawl, depth: *depth, referrer, urls, log };
@@ -266,18 +266,18 @@ pub(super) async fn ask_program(
 }
 
 /// Returns the outcome of a page whose spider's program cannot be run here.
-pub(super) fn not_run(fetching: &Fetching, job: &Job, why: String) -> Outcome {
+pub(super) fn not_run(fetching: &Fetching, job: &ClaimedUrl, why: String) -> Outcome {
     fetching.scheduling.idle_reasons.cannot_run(&fetching.context.health, &job.message, why)
 }
 
 /// Returns the outcome of a page that the spider's program failed at.
-pub(super) fn program_failed(fetching: &Fetching, job: &Job, failure: Failure) -> Outcome {
+pub(super) fn program_failed(fetching: &Fetching, job: &ClaimedUrl, failure: Failure) -> Outcome {
     debug!(url = %job.url, error = failure.detail, "the program failed");
     job.program_failed(&fetching.context.settings.retry, failure)
 }
 
 /// Returns the outcome of a page without required fields; `None` if they are optional.
-fn lacking(fetching: &Fetching, job: &Job, missing: &[Missing]) -> Option<Outcome> {
+fn lacking(fetching: &Fetching, job: &ClaimedUrl, missing: &[Missing]) -> Option<Outcome> {
     let Missing { field, required } = missing.iter().max_by_key(|missing| missing.required)?;
     let failure = || Failure::new(Class::Missing, format_args!("the page has no `{field}`"));
     match required {

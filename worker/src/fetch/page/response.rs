@@ -17,10 +17,10 @@ use trawl_common::web::url::CanonicalUrl;
 use trawl_web::{Answer, MAX_REDIRECTS, NoPage, Redirect, Trail};
 
 use super::failed;
-use super::history::History;
+use super::history::RememberedPage;
 use super::identity::is_known;
 use crate::fetch::Fetching;
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 use crate::schedule;
 use crate::schedule::robots_memory::RobotsVerdict;
 use crate::schedule::sessions::Visit;
@@ -30,8 +30,8 @@ use crate::spiders::LoadedSpider;
 /// Returns the response to a job's URL, or the outcome of the job without one.
 pub(super) async fn response(
     fetching: &Fetching,
-    job: &mut Job,
-    history: &History,
+    job: &mut ClaimedUrl,
+    history: &RememberedPage,
     permit: HostPermit,
     visit: Option<&Arc<Visit>>,
 ) -> Result<Response, Outcome> {
@@ -60,7 +60,7 @@ pub(super) async fn response(
 }
 
 /// Returns the cached response for a job's URL, if it may be used. The cache is optional: its errors count as misses.
-async fn cached(fetching: &Fetching, job: &Job, history: &History) -> Option<Response> {
+async fn cached(fetching: &Fetching, job: &ClaimedUrl, history: &RememberedPage) -> Option<Response> {
     // A page that failed before might fail again if it is cached.
     if job.attempts > 0 {
         return None;
@@ -80,8 +80,8 @@ async fn cached(fetching: &Fetching, job: &Job, history: &History) -> Option<Res
 
 /// Whether redirects may lead from a job's URL to this page, which they did for another: its spider may go there, the pace of the host is
 /// the one by which the URL was scheduled, and its robots.txt is known to allow it.
-fn may_be_led(fetching: &Fetching, job: &Job, page: &CanonicalUrl) -> bool {
-    let Job { url, spider, .. } = job;
+fn may_be_led(fetching: &Fetching, job: &ClaimedUrl, page: &CanonicalUrl) -> bool {
+    let ClaimedUrl { url, spider, .. } = job;
     let mut trail = Trail::at(url.clone(), None, MAX_REDIRECTS);
     let may_ask = || {
         let verdict = fetching.scheduling.asker.robots.verdict(page, &spider.politeness, &spider.robots_name);
@@ -91,8 +91,8 @@ fn may_be_led(fetching: &Fetching, job: &Job, page: &CanonicalUrl) -> bool {
 }
 
 /// Whether a page to which a redirect leads is another one that was seen.
-async fn leads_to_known(fetching: &Fetching, job: &Job, page: &CanonicalUrl) -> Result<bool, Outcome> {
-    let Job { url, message, .. } = job;
+async fn leads_to_known(fetching: &Fetching, job: &ClaimedUrl, page: &CanonicalUrl) -> Result<bool, Outcome> {
+    let ClaimedUrl { url, message, .. } = job;
     // A target that is canonically the same page is requested nevertheless, because servers insist on it.
     let page = job.spider.spider.urls.canonical(page.clone());
     let is_plain = message.work.url().is_some();
@@ -102,8 +102,8 @@ async fn leads_to_known(fetching: &Fetching, job: &Job, page: &CanonicalUrl) -> 
 /// Requests the URL, and follows redirects as long as their hosts have a slot at once.
 async fn fetch(
     fetching: &Fetching,
-    job: &mut Job,
-    history: &History,
+    job: &mut ClaimedUrl,
+    history: &RememberedPage,
     mut permit: HostPermit,
     visit: Option<&Arc<Visit>>,
 ) -> Result<Response, Outcome> {
@@ -137,7 +137,7 @@ async fn fetch(
         trace::fetched(job.message.trace.as_deref(), target, redirects, status_or_class(&answer), took);
         let sign = visit.and_then(|_| lapse(&job.spider, &answer));
         let ban = trawl_web::ban(&job.spider.bans, &answer).filter(|_| sign.is_none());
-        let _held = permit.end(ban.is_none() && backoff::is_welcome(&answer));
+        let _held = permit.end(backoff::is_welcome(&answer, ban.as_ref()));
         if let (Some(visit), Some(sign)) = (visit, sign) {
             return Err(fetching.sessions.lapsed(job, visit, &sign));
         }
@@ -193,7 +193,7 @@ fn status_or_class(answer: &Result<Answer, Failure>) -> Result<Option<u16>, &'st
 
 /// Returns the permit to continue at `next`: it is scheduled like any URL, unless it was requested already. If a
 /// request is redirected, the response belongs to that request.
-async fn follow(fetching: &Fetching, job: &mut Job, next: Redirect) -> Result<HostPermit, Outcome> {
+async fn follow(fetching: &Fetching, job: &mut ClaimedUrl, next: Redirect) -> Result<HostPermit, Outcome> {
     let mut trail = Trail::at(job.url.clone(), job.message.hop.clone(), MAX_REDIRECTS);
     match trail.follow(next.clone(), &job.spider.scope) {
         Ok(()) => {}

@@ -12,18 +12,18 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
 use trawl_common::web::response::Response;
 
-use super::history::History;
+use super::history::RememberedPage;
 use super::items::gone;
 use super::read::{ask_program, given, not_run, program_failed};
 use crate::fetch::Fetching;
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 use crate::job::NoPage;
 use crate::job::page_output::PageOutput;
 use crate::job::settlement::Settlement;
 use crate::programs::{Came, Unread};
 
 /// Settles a job without a page. A remembered page that is gone ends as done, with items that say so.
-pub(super) fn without_page(job: Job, history: History, outcome: Outcome) -> Settlement {
+pub(super) fn without_page(job: ClaimedUrl, history: RememberedPage, outcome: Outcome) -> Settlement {
     let status = if let Outcome::Failed(failure, _) = &outcome { failure.status } else { None };
     let (Some(last), Some(status)) = (history.gone(&outcome), status) else {
         return Settlement::from_job(job, history.disposition(outcome));
@@ -40,7 +40,7 @@ pub(super) fn without_page(job: Job, history: History, outcome: Outcome) -> Sett
 }
 
 /// Has the program of a job's spider handle a failure. If it does, the request is done.
-pub(in crate::fetch) async fn hand_over(fetching: &Fetching, job: Job, no_page: NoPage) -> Settlement {
+pub(in crate::fetch) async fn hand_over(fetching: &Fetching, job: ClaimedUrl, no_page: NoPage) -> Settlement {
     fetching.url_log.hands_over(&job.message, &no_page.view);
     match taken_in(fetching, &job, no_page).await {
         Ok(output) => Settlement::done(job, output, None),
@@ -50,7 +50,7 @@ pub(in crate::fetch) async fn hand_over(fetching: &Fetching, job: Job, no_page: 
 
 async fn taken_in(
     fetching: &Fetching,
-    job: &Job,
+    job: &ClaimedUrl,
     NoPage { outcome, view }: NoPage,
 ) -> Result<PageOutput, Outcome> {
     // A `NoPage` is only made if there is a program.
@@ -58,7 +58,7 @@ async fn taken_in(
     let landed = job.redirected_to();
     match ask_program(program, fetching, job, landed.as_ref(), Came::Failure(&view)).await? {
         Ok(reading) => {
-            let (history, nothing) = (History::new(fetching, job).await?, no_response(job, &view));
+            let (history, nothing) = (RememberedPage::new(fetching, job).await?, no_response(job, &view));
             given(fetching, job, &history, nothing, reading).await.map(|(output, _)| output)
         }
         Err(unread) => Err(not_taken_in(fetching, job, outcome, unread)),
@@ -66,7 +66,7 @@ async fn taken_in(
 }
 
 /// Returns the outcome of a request whose failure its program has not handled.
-fn not_taken_in(fetching: &Fetching, job: &Job, outcome: Outcome, unread: Unread) -> Outcome {
+fn not_taken_in(fetching: &Fetching, job: &ClaimedUrl, outcome: Outcome, unread: Unread) -> Outcome {
     match (unread, outcome) {
         (Unread::Skipped, Outcome::Skipped(skip)) => Outcome::Skipped(skip),
         (Unread::Skipped, _) => Outcome::Skipped(Skip::Handler),
@@ -91,7 +91,7 @@ fn over(own: Failure, outcome: &Outcome) -> Failure {
 }
 
 /// Returns a placeholder for the response, for the items of a failure.
-fn no_response(job: &Job, view: &FailureView) -> Response {
+fn no_response(job: &ClaimedUrl, view: &FailureView) -> Response {
     Response {
         status: view.status.unwrap_or_default(),
         headers: Headers::default(),

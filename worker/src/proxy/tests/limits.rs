@@ -1,6 +1,6 @@
 //! Tests of the limits on programs, and of the resources left for the others.
 
-use super::super::credentials::CONNECTIONS;
+use super::super::credentials::MAX_CONNECTIONS;
 use super::*;
 
 fn slow() -> Plan {
@@ -58,7 +58,7 @@ async fn a_run_has_so_many_connections_and_others_have_theirs() {
     let (greedy, other) = (fixture.run(), fixture.run());
     let host = site.url(0, "").trim_start_matches("http://").to_owned();
     let mut tunnels = Vec::new();
-    for _ in 0..CONNECTIONS {
+    for _ in 0..MAX_CONNECTIONS {
         let mut tunnel = BufReader::new(greedy.connect().await);
         tunnel.write_all(greedy.head(&format!("CONNECT {host}")).as_bytes()).await.unwrap();
         assert_eq!(read(&mut tunnel).await.status, 200);

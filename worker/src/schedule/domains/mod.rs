@@ -7,6 +7,8 @@
 //! page is slow, a domain may hold any number. Admitting the links of a page that has many takes long as well, so that
 //! page keeps a place until then.
 //!
+//! A URL that finds no place is put off, and a place is left for each that is about to return.
+//!
 //! Hundreds of hosts may never answer, so each is tried before any is waited for. If no place is left for a domain, the
 //! slow page that started first, among those of domains that have never answered, gives way to one of the first few
 //! pages of that domain, and is requested again later.
@@ -22,34 +24,50 @@ mod state;
 mod tests;
 mod under_way;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use moka::sync::Cache;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use trawl_common::settings;
 use trawl_common::web::host::HostKey;
 
 pub(crate) use self::put_off::PutOff;
-pub(crate) use self::speed::SLOW;
+pub(crate) use self::speed::SLOW_PAGE;
 use self::speed::Speed;
 use self::state::State;
 pub(crate) use self::under_way::UnderWay;
+use crate::job::ClaimedUrl;
 
 /// Number of separate threads: each response may keep one of them busy.
 pub(crate) const FETCH_THREADS: usize = 32;
 
 /// Number of pages of a domain that may start in the places of silent domains.
-const FEW: usize = 4;
+const MAX_ON_TRIAL: usize = 4;
 
 /// The time that a page of a silent domain keeps its place before it may have to give way.
-const TRIED: Duration = Duration::from_secs(2);
+const TRIAL_TIME: Duration = Duration::from_secs(2);
 
 /// The time for which unknown domains are not trusted after any domain may have kept threads busy, nor that domain itself.
-const WARY: Duration = Duration::from_secs(3_600);
+const DISTRUST_TIME: Duration = Duration::from_secs(3_600);
 
 /// Maximum number of domains whose speed is remembered.
-const KNOWN: u64 = 10_000;
+const MAX_KNOWN: u64 = 10_000;
+
+/// A page that could begin.
+#[derive(Clone)]
+pub(crate) struct Candidate {
+    pub(crate) domain: HostKey,
+    /// Whether its URL has been parked before: it may have been put off.
+    pub(crate) was_parked: bool,
+}
+
+impl Candidate {
+    pub(crate) fn new(job: &ClaimedUrl) -> Self {
+        Self { domain: HostKey::domain(&job.target().host()), was_parked: job.message.wake.is_some() }
+    }
+}
 
 /// The speed of domains, and the places of their pages.
 pub(crate) struct Domains {
@@ -67,19 +85,23 @@ impl Domains {
             fetch_permits: worker.concurrency.into(),
             // Most of what is in hand is left to others.
             places: (usize::from(worker.prefetch) * 3 / 8).max(1),
-            known: Cache::builder().max_capacity(KNOWN).build(),
-            busy: Cache::builder().max_capacity(KNOWN).build(),
+            known: Cache::builder().max_capacity(MAX_KNOWN).build(),
+            busy: Cache::builder().max_capacity(MAX_KNOWN).build(),
             state: Mutex::default(),
         }
     }
 
-    /// Starts a page of `domain`, or returns how long its URL has to stay away.
-    pub(crate) fn begin(self: &Arc<Self>, domain: HostKey) -> Result<UnderWay, Duration> {
-        let mut state = self.state();
-        let speed = self.speed(&domain);
-        if !self.may_begin(&state, &domain) {
-            return Err(self.put_off(&mut state, &domain));
+    /// Starts a page, or returns how long its URL has to stay away.
+    pub(crate) fn begin(self: &Arc<Self>, page: Candidate) -> Result<UnderWay, Duration> {
+        let mut state = self.state.lock();
+        if !self.may_begin(&state, &page) {
+            return Err(self.put_off(&mut state, &page));
         }
+        let Candidate { domain, was_parked } = page;
+        if was_parked {
+            state.put_off.has_returned(&domain);
+        }
+        let speed = self.speed(&domain);
         let needs_permit = speed.is_none_or(Speed::is_quick);
         let place = (!speed.is_some_and(Speed::is_quick)).then(|| {
             self.make_place(&mut state, &domain);
@@ -88,10 +110,10 @@ impl Domains {
         Ok(UnderWay { domain, began: Instant::now(), needs_permit, place, domains: Arc::clone(self) })
     }
 
-    /// How long a URL of `domain` is to stay away that could not begin.
-    pub(crate) fn keeps_away(&self, domain: &HostKey) -> Option<Duration> {
-        let mut state = self.state();
-        (!self.may_begin(&state, domain)).then(|| self.put_off(&mut state, domain))
+    /// Returns how long the URL of a page that could not begin has to stay away.
+    pub(crate) fn keeps_away(&self, page: &Candidate) -> Option<Duration> {
+        let mut state = self.state.lock();
+        (!self.may_begin(&state, page)).then(|| self.put_off(&mut state, page))
     }
 
     /// Whether what a domain answers keeps no thread busy, as far as anybody can tell: it has answered, or this is the first page
@@ -101,8 +123,8 @@ impl Domains {
             _ if self.keeps_busy(domain) => false,
             Some(speed) => !speed.is_silent(),
             None => {
-                let state = self.state();
-                let is_wary = state.kept_busy.is_some_and(|when| when.elapsed() < WARY);
+                let state = self.state.lock();
+                let is_wary = state.kept_busy.is_some_and(|when| when.elapsed() < DISTRUST_TIME);
                 !is_wary && state.of(domain) <= 1
             }
         }
@@ -112,29 +134,32 @@ impl Domains {
     pub(crate) fn kept_busy(&self, domain: HostKey) {
         self.known.insert(domain.clone(), Speed::slowed(self.speed(&domain)));
         self.busy.insert(domain, Instant::now());
-        self.state().kept_busy = Some(Instant::now());
+        self.state.lock().kept_busy = Some(Instant::now());
     }
 
     /// The number of slow pages in flight.
     pub(crate) fn slow(&self) -> usize {
-        self.state().slow()
+        self.state.lock().slow()
     }
 
     /// Whether a domain may have kept threads busy of late.
     fn keeps_busy(&self, domain: &HostKey) -> bool {
-        self.busy.get(domain).is_some_and(|when| when.elapsed() < WARY)
+        self.busy.get(domain).is_some_and(|when| when.elapsed() < DISTRUST_TIME)
     }
 
-    /// Whether a page of a domain may begin.
-    fn may_begin(&self, state: &State, domain: &HostKey) -> bool {
+    /// Whether a page may begin.
+    fn may_begin(&self, state: &State, page: &Candidate) -> bool {
+        let domain = &page.domain;
         if self.keeps_busy(domain) && state.of(domain) > 0 {
             return false;
         }
-        let is_unknown = self.speed(domain).is_none();
+        let speed = self.speed(domain);
         let permits = self.fetch_permits - state.slow().min(self.fetch_permits / 2);
-        let has_permit = !is_unknown || state.unproven() < permits;
+        let has_permit = speed.is_some() || state.unproven() < permits;
         let has_place = || self.has_place(state, domain) || self.gives_way(state, domain).is_some();
-        has_permit && (is_unknown && state.slow() == 0 || has_place())
+        let is_ahead =
+            || page.was_parked || speed.is_some_and(Speed::is_quick) || self.leaves_place(state, domain);
+        has_permit && (speed.is_none() && state.slow() == 0 || has_place() && is_ahead())
     }
 
     /// Whether there is a place for another page of a domain: it has as many as it leaves to others.
@@ -142,12 +167,18 @@ impl Domains {
         state.of(domain) < self.places.saturating_sub(state.all())
     }
 
+    /// Whether there is a place for another page of a domain, and one for each of its URLs that are about to return.
+    fn leaves_place(&self, state: &State, domain: &HostKey) -> bool {
+        let due_soon = state.put_off.due_soon(domain);
+        due_soon == 0 || state.of(domain) + due_soon < self.places.saturating_sub(state.all())
+    }
+
     /// The page that gives way to one of `domain` where there is no place for that: the first of a silent domain, if it has had its try.
     fn gives_way(&self, state: &State, domain: &HostKey) -> Option<u64> {
-        if state.of(domain) >= FEW || self.is_silent(domain) {
+        if state.of(domain) >= MAX_ON_TRIAL || self.is_silent(domain) {
             return None;
         }
-        let mut tried = state.slow_pages().take_while(|(_, place)| place.since.elapsed() >= TRIED);
+        let mut tried = state.slow_pages().take_while(|(_, place)| place.since.elapsed() >= TRIAL_TIME);
         tried.find(|(_, place)| self.is_silent(&place.domain)).map(|(number, _)| number)
     }
 
@@ -163,10 +194,10 @@ impl Domains {
         gives_way.is_some()
     }
 
-    fn put_off(&self, state: &mut State, domain: &HostKey) -> Duration {
-        let takes = self.speed(domain).map(Speed::took);
-        let of = state.of(domain);
-        state.put_off.put_off(domain, takes, of, self.places)
+    fn put_off(&self, state: &mut State, page: &Candidate) -> Duration {
+        let takes = self.speed(&page.domain).map(Speed::took);
+        let of = state.of(&page.domain);
+        state.put_off.put_off(&page.domain, takes, of, self.places, page.was_parked)
     }
 
     /// Whether a domain is slow, and has not answered so far.
@@ -176,9 +207,5 @@ impl Domains {
 
     fn speed(&self, domain: &HostKey) -> Option<Speed> {
         self.known.get(domain).filter(|speed| !speed.is_forgotten())
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

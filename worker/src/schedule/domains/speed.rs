@@ -5,10 +5,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// A page that takes longer is slow.
-pub(crate) const SLOW: Duration = Duration::from_secs(1);
+pub(crate) const SLOW_PAGE: Duration = Duration::from_secs(1);
 
 /// The time for which a domain counts as slow after its last slow page.
-pub(super) const REMEMBERED: Duration = Duration::from_secs(60);
+pub(super) const SLOW_TTL: Duration = Duration::from_secs(60);
 
 /// The speed of a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,11 +30,11 @@ impl Speed {
     /// Returns the speed of a domain with a slow page.
     pub(super) fn slowed(before: Option<Self>) -> Self {
         let has_answered = before.is_some_and(|before| before.has_answered);
-        Self { took: SLOW, has_answered, at: Instant::now() }
+        Self { took: SLOW_PAGE, has_answered, at: Instant::now() }
     }
 
     pub(super) fn is_quick(self) -> bool {
-        self.has_answered && self.took < SLOW
+        self.has_answered && self.took < SLOW_PAGE
     }
 
     /// Whether it is slow and has never answered.
@@ -44,7 +44,7 @@ impl Speed {
 
     /// Whether its last slow page is too long ago to count.
     pub(super) fn is_forgotten(self) -> bool {
-        !self.is_quick() && self.at.elapsed() > REMEMBERED
+        !self.is_quick() && self.at.elapsed() > SLOW_TTL
     }
 
     /// Returns the time that a page of it takes.

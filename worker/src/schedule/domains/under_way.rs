@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use trawl_common::web::host::HostKey;
 use trawl_web::Threads;
 
-use super::speed::{SLOW, Speed};
-use super::{Domains, FETCH_THREADS};
+use super::speed::{SLOW_PAGE, Speed};
+use super::{Candidate, Domains, FETCH_THREADS};
 
 /// A page in flight, until this is dropped.
 pub(crate) struct UnderWay {
@@ -36,14 +36,14 @@ impl UnderWay {
     pub(crate) fn mark_slow(&mut self) -> Result<(), Duration> {
         let domains = &self.domains;
         domains.known.insert(self.domain.clone(), Speed::slowed(domains.speed(&self.domain)));
-        let mut state = domains.state();
+        let mut state = domains.state.lock();
         match &self.place {
             Some((number, _)) => state.give_permit_up(*number),
             None if domains.make_place(&mut state, &self.domain) => {
                 self.place = Some(state.enter(&self.domain, false));
             }
             None if state.has_other_than(&self.domain) => {
-                return Err(domains.put_off(&mut state, &self.domain));
+                return Err(domains.put_off(&mut state, &self.candidate()));
             }
             None => return Ok(()),
         }
@@ -53,7 +53,7 @@ impl UnderWay {
 
     /// Moves the page to a place, if there is one, for the time that its links take to be admitted.
     pub(crate) fn in_place(mut self) -> Self {
-        let mut state = self.domains.state();
+        let mut state = self.domains.state.lock();
         match &self.place {
             Some((number, _)) => state.give_permit_up(*number),
             None if self.domains.has_place(&state, &self.domain) => {
@@ -72,18 +72,24 @@ impl UnderWay {
             tokio::select! {
                 // Nothing is ever sent.
                 Some(Err(_)) = OptionFuture::from(place.map(|(_, given_up)| given_up)) => break,
-                lag = threads.lag(SLOW) => if self.is_one_too_many(lag) { break },
+                lag = threads.lag(SLOW_PAGE) => if self.is_one_too_many(lag) { break },
             }
         }
-        self.domains.put_off(&mut self.domains.state(), &self.domain)
+        self.domains.put_off(&mut self.domains.state.lock(), &self.candidate())
+    }
+
+    /// Returns what begins again once the page was given up: it has had its turn, so it comes after all others.
+    fn candidate(&self) -> Candidate {
+        Candidate { domain: self.domain.clone(), was_parked: false }
     }
 
     /// Whether the domain may keep threads busy and has another page in flight, or has never answered while the threads
     /// are late by `lag` and many pages are slow.
     fn is_one_too_many(&self, lag: Duration) -> bool {
         let Self { domains, domain, .. } = self;
-        let are_late = lag > SLOW && domains.slow() > FETCH_THREADS / 2;
-        domains.keeps_busy(domain) && domains.state().of(domain) > 1 || are_late && domains.is_silent(domain)
+        let are_late = lag > SLOW_PAGE && domains.slow() > FETCH_THREADS / 2;
+        domains.keeps_busy(domain) && domains.state.lock().of(domain) > 1
+            || are_late && domains.is_silent(domain)
     }
 
     /// Records that the page was answered, and how long that took.
@@ -95,7 +101,7 @@ impl UnderWay {
 impl Drop for UnderWay {
     fn drop(&mut self) {
         if let Some((number, _)) = &self.place {
-            self.domains.state().leave(*number);
+            self.domains.state.lock().leave(*number);
         }
     }
 }

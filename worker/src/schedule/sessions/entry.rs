@@ -1,9 +1,10 @@
 //! One session, as this worker knows it.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Revision, StoredSession};
@@ -14,16 +15,16 @@ use trawl_common::web::cookies::SetCookie;
 use crate::spiders::LoadedSpider;
 
 /// The time after which a session in use is looked up again: so late a worker learns what others changed.
-const FRESH: Duration = Duration::from_secs(1);
+const CACHE_TTL: Duration = Duration::from_secs(1);
 
 /// Likewise, while URLs wait for a log-in.
-const FRESH_WAITING: Duration = Duration::from_millis(200);
+const WAITING_CACHE_TTL: Duration = Duration::from_millis(200);
 
 /// The time after a log-in for which pages that looked as if the session had lapsed let others go first.
 const TRIAL: Duration = Duration::from_secs(1);
 
 /// The time after which changes are written.
-const FLUSH: Duration = Duration::from_secs(1);
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum number of changes that wait to be written: as many as a session has cookies.
 const MAX_CHANGES: usize = 1000;
@@ -32,7 +33,7 @@ const MAX_CHANGES: usize = 1000;
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) id: SessionId,
-    inner: Mutex<Inner>,
+    pub(super) inner: Mutex<Inner>,
 }
 
 #[derive(Default)]
@@ -93,10 +94,6 @@ impl Entry {
     pub(super) fn new(id: SessionId) -> Self {
         Self { id, inner: Mutex::default() }
     }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Inner {
@@ -134,13 +131,13 @@ impl Inner {
 
     /// Whether it is to be looked up.
     pub(super) fn is_stale(&self) -> bool {
-        let fresh = if self.waiting.is_empty() { FRESH } else { FRESH_WAITING };
+        let fresh = if self.waiting.is_empty() { CACHE_TTL } else { WAITING_CACHE_TTL };
         self.is_used && self.looked.is_none_or(|at| at.elapsed() >= fresh)
     }
 
     /// Whether its changes are to be written.
     pub(super) fn is_dirty(&self) -> bool {
-        !self.changes.is_empty() && self.flushed.is_none_or(|at| at.elapsed() >= FLUSH)
+        !self.changes.is_empty() && self.flushed.is_none_or(|at| at.elapsed() >= FLUSH_INTERVAL)
     }
 
     /// Returns the revision that is known, and the state to write in its place.

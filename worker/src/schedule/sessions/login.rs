@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 use trawl_common::frontier::Request;
@@ -25,10 +26,10 @@ use crate::schedule::backoff::is_welcome;
 use crate::schedule::polite::{AsSpider, NotAsked, PoliteClient, blocked};
 
 /// Longest time for a log-in, with all that its hosts' pace makes it wait.
-const LONGEST: Duration = Duration::from_secs(600);
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The time after which a log-in begins again that this machine could not make.
-const AGAIN: Duration = Duration::from_secs(5);
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// The value taken by this name is the number of seconds after which the others expire.
 const EXPIRES_IN: &str = "expires_in";
@@ -37,7 +38,7 @@ const EXPIRES_IN: &str = "expires_in";
 const EARLIER: f64 = 0.1;
 
 /// A secret shorter than this is not looked for in messages.
-const SHORTEST: usize = 3;
+const MIN_SECRET: usize = 3;
 
 /// The end of a log-in that has not succeeded.
 #[derive(Debug)]
@@ -54,7 +55,7 @@ struct LoginCookies(Mutex<CookieJar>);
 
 impl trawl_web::Session for LoginCookies {
     fn cookies(&self, url: &CanonicalUrl) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).field(url, UnixMs::now())
+        self.0.lock().field(url, UnixMs::now())
     }
 
     fn fields(&self, _: &CanonicalUrl) -> Vec<(String, String)> {
@@ -63,7 +64,7 @@ impl trawl_web::Session for LoginCookies {
 
     fn set_cookies(&self, url: &CanonicalUrl, values: &[String]) {
         let now = UnixMs::now();
-        let mut jar = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut jar = self.0.lock();
         for set in values.iter().filter_map(|value| SetCookie::parse(url, value, now)) {
             jar.set(set, now);
         }
@@ -131,7 +132,7 @@ impl<'a> LogIn<'a> {
         let cookies = Arc::<LoginCookies>::default();
         let own = AsSpider { fetcher: own.fetcher.in_session(Arc::clone(&cookies) as _), ..own };
         let hosts = Hosts::new(spider, plan);
-        Self { asker, parser, plan, bans, own, hosts, cookies, deadline: Instant::now() + LONGEST }
+        Self { asker, parser, plan, bans, own, hosts, cookies, deadline: Instant::now() + LOGIN_TIMEOUT }
     }
 
     /// Makes the requests in order. A message about a failure has no secret.
@@ -156,7 +157,7 @@ impl<'a> LogIn<'a> {
         let seconds = taken.get(EXPIRES_IN).and_then(seconds);
         let expires =
             seconds.map(|seconds| UnixMs::now().plus(Duration::from_secs_f64(seconds * (1.0 - EARLIER))));
-        let cookies = self.cookies.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let cookies = self.cookies.0.lock().clone();
         let checked = self.plan.steps.last().is_some_and(PlannedStep::is_checked);
         Ok(LoginResult { cookies, values: taken, expires, checked })
     }
@@ -242,7 +243,7 @@ impl<'a> LogIn<'a> {
             let hop = trail.clone().into_hop();
             let answer = self.own.fetcher.ask_for(request, hop.as_ref()).await;
             let ban = trawl_web::ban(self.bans, &answer);
-            let _held = permit.end(ban.is_none() && is_welcome(&answer));
+            let _held = permit.end(is_welcome(&answer, ban.as_ref()));
             if let Some(ban) = ban {
                 return Err(match self.bans.then {
                     Then::BackOff => self.left_alone(&policy.key, ban).await,
@@ -258,7 +259,7 @@ impl<'a> LogIn<'a> {
                     return Err(self.left_alone(&policy.key, failure).await);
                 }
                 Err(failure) if failure.class.is_blameless() => {
-                    return Err(NoLogin::Later(UnixMs::now().plus(AGAIN)));
+                    return Err(NoLogin::Later(UnixMs::now().plus(RETRY_DELAY)));
                 }
                 Err(failure) => return Err(failed(failure)),
             }
@@ -281,7 +282,7 @@ impl From<NotAsked> for NoLogin {
             NotAsked::Forbidden(why) => failed(why),
             NotAsked::Unreadable(failure) | NotAsked::Failed(failure) => failed(failure),
             NotAsked::Later(_, until) => Self::Later(until),
-            NotAsked::Port(_) => Self::Later(UnixMs::now().plus(AGAIN)),
+            NotAsked::Port(_) => Self::Later(UnixMs::now().plus(RETRY_DELAY)),
         }
     }
 }
@@ -307,7 +308,7 @@ fn masked(text: &str, values: &Map<String, Value>) -> String {
         let plain = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let encoded = encode_pair("", &plain).split_off(1);
         let spaced = encoded.replace('+', "%20");
-        for secret in [plain, encoded, spaced].iter().filter(|secret| secret.len() >= SHORTEST) {
+        for secret in [plain, encoded, spaced].iter().filter(|secret| secret.len() >= MIN_SECRET) {
             text = text.replace(secret.as_str(), "***");
         }
     }

@@ -6,14 +6,16 @@ pub(crate) mod login;
 mod visit;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{error, info, warn};
+use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason};
 use trawl_common::health::of_spider;
 use trawl_common::logs::LogLevel;
@@ -27,7 +29,7 @@ use self::entry::Entry;
 use self::login::{LogIn, NoLogin};
 pub(crate) use self::visit::Visit;
 use crate::context::Context;
-use crate::job::Job;
+use crate::job::ClaimedUrl;
 use crate::parse::Parser;
 use crate::schedule::Scheduling;
 use crate::schedule::polite::{AsSpider, PoliteClient};
@@ -35,26 +37,25 @@ use crate::spiders::{LoadedSpider, SpiderSession};
 use crate::telemetry::idle_reasons::{IdleReasons, Why};
 
 /// Interval at which sessions in use are looked after.
-const TICK: Duration = Duration::from_millis(50);
+const TICK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The time for which a URL waits here before it asks again whether its session is ready.
-const LOOK: Duration = Duration::from_millis(150);
+const CHECK_INTERVAL: Duration = Duration::from_millis(150);
 
 /// Longest time for which a URL is put aside before it asks again: a person may have seen to the log-in.
-const ASIDE: Duration = Duration::from_secs(10);
+const MAX_SNOOZE: Duration = Duration::from_secs(10);
 
-/// A page that looks as if the session had lapsed counts as so many refusals of its host: the third one fails.
-const REFUSALS: u16 = 4;
-const MOST_REFUSALS: u16 = 10;
+/// Maximum number of log-ins on behalf of a page that looks each time as if the session had lapsed.
+const MAX_LAPSES: u16 = 2;
 
 /// A log-in that fails is repeated after this many times the setting `retry.backoff`.
 const PAUSES: u32 = 3;
 
 /// The time for which a problem of a session is shown after it was met last.
-const SHOWN: Duration = Duration::from_secs(30);
+const PROBLEM_TTL: Duration = Duration::from_secs(30);
 
 /// Time for the last changes to be written when the worker ends.
-const LAST_WORD: Duration = Duration::from_secs(2);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where a URL waits for its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +82,7 @@ pub(crate) struct Sessions {
     parser: Arc<Parser>,
     idle_reasons: Arc<IdleReasons>,
     known: Mutex<HashMap<SessionId, Arc<Entry>>>,
-    /// Notified of the first one.
+    /// Notified when there is a session to look after.
     begun: Notify,
 }
 
@@ -99,24 +100,24 @@ impl Sessions {
 
     /// Returns where a job waits for its session, which is here only if there is room; `None` if its spider keeps no
     /// session, or that is ready.
-    pub(crate) fn hold(&self, job: &Job, has_room: impl FnOnce() -> bool) -> Option<Hold> {
+    pub(crate) fn hold(&self, job: &ClaimedUrl, has_room: impl FnOnce() -> bool) -> Option<Hold> {
         let session = job.spider.session.as_ref()?;
         let now = UnixMs::now();
         let next = self.ready_at(session, job, now)?;
         let key = job.spider.politeness.host_policy(&job.target().host()).key;
         let hold = match next {
-            next if next > now => Hold::Away(next.min(now.plus(ASIDE))),
-            _ if has_room() => Hold::Here(LOOK),
+            next if next > now => Hold::Away(next.min(now.plus(MAX_SNOOZE))),
+            _ if has_room() => Hold::Here(CHECK_INTERVAL),
             _ => Hold::Away(now.plus(SOON)),
         };
-        self.idle_reasons.waits(&key, hold.away().unwrap_or(now.plus(LOOK)), Why::LogIn);
+        self.idle_reasons.waits(&key, hold.away().unwrap_or(now.plus(CHECK_INTERVAL)), Why::LogIn);
         Some(hold)
     }
 
     /// Returns when the next log-in of a session may begin, as far as it needs one; `None` if it is ready.
-    fn ready_at(&self, session: &SpiderSession, job: &Job, now: UnixMs) -> Option<UnixMs> {
+    fn ready_at(&self, session: &SpiderSession, job: &ClaimedUrl, now: UnixMs) -> Option<UnixMs> {
         let entry = self.entry(&session.id);
-        let mut inner = entry.lock();
+        let mut inner = entry.inner.lock();
         inner.mark_used();
         let Some(state) = &inner.state else { return Some(now) };
         session.login.as_ref()?;
@@ -124,8 +125,8 @@ impl Sessions {
         let is_held = state.held_until(now).is_some();
         if !is_lacking && !is_held {
             inner.waiting.clear();
-            // One of which the site never shows more than the form must not keep the others from their turn.
-            return (job.message.refusals > 0 && inner.is_on_trial()).then_some(now);
+            // A page that shows the log-in form whatever happens must not keep the others waiting.
+            return (job.message.lapses > 0 && inner.is_on_trial()).then_some(now);
         }
         let next = state.waits_until(now).filter(|_| is_lacking && !is_held);
         inner.waiting.insert(job.message.crawl.clone());
@@ -138,22 +139,21 @@ impl Sessions {
     /// Returns the visit of a page that is fetched now; `None` if its spider keeps no session.
     pub(crate) fn visit(&self, spider: &Arc<LoadedSpider>) -> Option<Arc<Visit>> {
         let entry = self.entry(&spider.session.as_ref()?.id);
-        let logins = entry.lock().state.as_ref().map_or(0, |state| state.logins);
+        let logins = entry.inner.lock().state.as_ref().map_or(0, |state| state.logins);
         Some(Arc::new(Visit { entry, spider: Arc::clone(spider), logins }))
     }
 
     /// Returns the outcome of a job whose page shows that its session has lapsed, by this sign: it is asked for again after
     /// a log-in, unless it looked so again and again.
-    pub(crate) fn lapsed(&self, job: &mut Job, visit: &Visit, sign: &str) -> Outcome {
+    pub(crate) fn lapsed(&self, job: &mut ClaimedUrl, visit: &Visit, sign: &str) -> Outcome {
         let message = &mut job.message;
         (message.hop, message.slot, message.turn) = (None, None, None);
-        let mut inner = visit.entry.lock();
+        let mut inner = visit.entry.inner.lock();
         inner.look_again();
         if inner.state.as_ref().is_some_and(|state| state.logins == visit.logins) {
             // If no page is well, the log-in may be to blame.
             let is_to_blame = inner.state.as_ref().is_some_and(SessionState::blames_pages);
-            message.refusals = message.refusals.saturating_add(if is_to_blame { REFUSALS } else { 1 });
-            if is_to_blame && message.refusals > MOST_REFUSALS {
+            if count_lapse(message, is_to_blame) > MAX_LAPSES {
                 let why = format_args!("it looks as if the session had lapsed, also after log-ins: {sign}");
                 return Outcome::Failed(Failure::new(Class::Banned, why), Reason::Final);
             }
@@ -162,11 +162,11 @@ impl Sessions {
             }
             inner.lapsed = Some(visit.logins);
         }
-        Outcome::Snooze { until: UnixMs::now().plus(LOOK) }
+        Outcome::Snooze { until: UnixMs::now().plus(CHECK_INTERVAL) }
     }
 
     fn entry(&self, id: &SessionId) -> Arc<Entry> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if let Some(entry) = known.get(id) {
             return Arc::clone(entry);
         }
@@ -175,7 +175,7 @@ impl Sessions {
     }
 
     fn entries(&self) -> Vec<Arc<Entry>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.known.lock().values().cloned().collect()
     }
 
     /// Reads and writes sessions, and logs in, until the future is dropped.
@@ -190,29 +190,29 @@ impl Sessions {
             while logins.try_join_next().is_some() {}
             join_all(entries.iter().map(|entry| self.look_after(entry))).await;
             for entry in entries {
-                metrics::session(entry.id.owner.as_str(), entry.lock().waiting.is_empty());
+                metrics::session(entry.id.owner.as_str(), entry.inner.lock().waiting.is_empty());
                 if let Some((spider, lapsed)) = wants_login(&entry) {
                     logins.spawn(Arc::clone(&self).log_in(entry, spider, lapsed));
                 }
             }
-            sleep(TICK).await;
+            sleep(TICK_INTERVAL).await;
         }
     }
 
     /// Writes what is left, and leaves log-ins to other workers.
     pub(crate) async fn close(&self) {
         let closing = self.entries().into_iter().map(async |entry| {
-            let is_busy = entry.lock().is_busy;
+            let is_busy = entry.inner.lock().is_busy;
             let worker = &self.context.id;
             let give_back = |state: &mut SessionState| is_busy && state.put_off_login(worker, UnixMs::now());
             let _ = self.update(&entry, |state| (give_back(state), ())).await;
         });
-        let _ = timeout(LAST_WORD, join_all(closing)).await;
+        let _ = timeout(FLUSH_TIMEOUT, join_all(closing)).await;
     }
 
     async fn look_after(&self, entry: &Entry) {
         let (is_dirty, is_stale) = {
-            let inner = entry.lock();
+            let inner = entry.inner.lock();
             (inner.is_dirty(), inner.is_stale())
         };
         let result = async {
@@ -231,13 +231,13 @@ impl Sessions {
 
     fn report(&self, entry: &Entry, error: &Error) {
         let what = format!("looking after the session {}", entry.id);
-        self.context.health.fails_lately(&what, error, SHOWN);
+        self.context.health.fails_lately(&what, error, PROBLEM_TTL);
     }
 
     async fn read(&self, entry: &Entry) -> Result<(), Error> {
-        let known = entry.lock().revision();
+        let known = entry.inner.lock().revision();
         let read = self.store.read(&entry.id, known).await?;
-        entry.lock().read(read, UnixMs::now());
+        entry.inner.lock().read(read, UnixMs::now());
         Ok(())
     }
 
@@ -249,22 +249,22 @@ impl Sessions {
     ) -> Result<T, Error> {
         loop {
             let now = UnixMs::now();
-            let (revision, mut state, changes) = entry.lock().proposal(now);
+            let (revision, mut state, changes) = entry.inner.lock().proposal(now);
             let (is_changed, result) = change(&mut state);
             if !is_changed && changes.is_empty() {
                 return Ok(result);
             }
             match self.store.write(&entry.id, revision, &state).await {
                 Ok(Some(revision)) => {
-                    entry.lock().written(revision, state, now);
+                    entry.inner.lock().written(revision, state, now);
                     return Ok(result);
                 }
                 Ok(None) => {
-                    entry.lock().take_back(changes);
+                    entry.inner.lock().take_back(changes);
                     self.read(entry).await?;
                 }
                 Err(error) => {
-                    entry.lock().take_back(changes);
+                    entry.inner.lock().take_back(changes);
                     return Err(error);
                 }
             }
@@ -284,7 +284,7 @@ impl Sessions {
             Ok(BeginLogin::Done | BeginLogin::Held(_) | BeginLogin::Later(_)) => {}
             Err(error) => self.report(&entry, &error),
         }
-        let mut inner = entry.lock();
+        let mut inner = entry.inner.lock();
         inner.is_busy = false;
         inner.look_again();
     }
@@ -334,7 +334,7 @@ impl Sessions {
         })
         .await;
         if is_done {
-            entry.lock().waiting.clear();
+            entry.inner.lock().waiting.clear();
         }
     }
 
@@ -346,7 +346,7 @@ impl Sessions {
             if Instant::now() > deadline {
                 return;
             }
-            sleep(LOOK).await;
+            sleep(CHECK_INTERVAL).await;
         }
     }
 
@@ -368,7 +368,7 @@ impl Sessions {
 
     /// Pauses the crawls that wait for a session whose log-in keeps failing.
     async fn give_up(&self, entry: &Entry, spider: &LoadedSpider, why: &str) {
-        let crawls = std::mem::take(&mut entry.lock().waiting);
+        let crawls = std::mem::take(&mut entry.inner.lock().waiting);
         let name = &spider.spider.name;
         error!(spider = %name, "the log-in keeps failing, and the crawls that need it are paused: {why}");
         let log = &self.context.log;
@@ -379,7 +379,7 @@ impl Sessions {
                 .hold(&crawl, &format!("the log-in of the spider {name} keeps failing: {why}"))
                 .await;
             if let Err(error) = held {
-                self.context.health.fails_lately(&of_spider(name, "pausing its crawl"), &error, SHOWN);
+                self.context.health.fails_lately(&of_spider(name, "pausing its crawl"), &error, PROBLEM_TTL);
             }
         }
     }
@@ -388,7 +388,7 @@ impl Sessions {
 /// Returns the spider that wants a log-in of this worker, and the number of the log-in that it is to replace.
 fn wants_login(entry: &Entry) -> Option<(Arc<LoadedSpider>, u64)> {
     let now = UnixMs::now();
-    let mut inner = entry.lock();
+    let mut inner = entry.inner.lock();
     let spider = inner.wanted_by.take()?;
     let state = inner.state.as_ref()?;
     let lapsed = state.logins;
@@ -399,4 +399,31 @@ fn wants_login(entry: &Entry) -> Option<(Arc<LoadedSpider>, u64)> {
     }
     inner.is_busy = true;
     Some((spider, lapsed))
+}
+
+/// Counts that a page looks as if its session had lapsed. While no other page shows that the log-in is well, that is counted
+/// once: the log-in may be to blame. Returns the number.
+fn count_lapse(message: &mut Message, is_to_blame: bool) -> u16 {
+    message.lapses = if is_to_blame { message.lapses.saturating_add(1) } else { message.lapses.max(1) };
+    message.lapses
+}
+
+#[cfg(test)]
+mod tests {
+    use trawl_common::frontier::lane::Lane;
+    use trawl_common::names::CrawlRef;
+    use trawl_common::web::url::CanonicalUrl;
+
+    use super::*;
+
+    #[test]
+    fn a_page_is_given_up_after_three_lapses_however_often_its_host_has_refused_it() {
+        let url = CanonicalUrl::recorded("https://shop.example/").unwrap();
+        let mut message = Message::seed(url, CrawlRef::adhoc(), Lane::default());
+        message.refusals = 10;
+        let lapses = [false, false, true].map(|is_to_blame| count_lapse(&mut message, is_to_blame));
+        assert_eq!(lapses, [1, 1, 2]);
+        assert!(lapses.iter().all(|lapses| *lapses <= MAX_LAPSES));
+        assert!(count_lapse(&mut message, true) > MAX_LAPSES);
+    }
 }

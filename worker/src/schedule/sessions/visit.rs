@@ -31,17 +31,17 @@ impl std::fmt::Debug for Visit {
 impl Visit {
     /// Notes that the page was fetched well, so the log-in has succeeded.
     pub(crate) fn prove(&self) {
-        self.entry.lock().change(Change::Proof(self.logins), UnixMs::now());
+        self.entry.inner.lock().change(Change::Proof(self.logins), UnixMs::now());
     }
 }
 
 impl trawl_web::Session for Visit {
     fn cookies(&self, url: &CanonicalUrl) -> Option<String> {
-        self.entry.lock().state.as_ref()?.cookies.field(url, UnixMs::now())
+        self.entry.inner.lock().state.as_ref()?.cookies.field(url, UnixMs::now())
     }
 
     fn fields(&self, url: &CanonicalUrl) -> Vec<(String, String)> {
-        let inner = self.entry.lock();
+        let inner = self.entry.inner.lock();
         match (&self.spider.session, &inner.state) {
             (Some(session), Some(state)) => session.fields(url, &state.values),
             _ => Vec::new(),
@@ -50,7 +50,7 @@ impl trawl_web::Session for Visit {
 
     fn set_cookies(&self, url: &CanonicalUrl, values: &[String]) {
         let now = UnixMs::now();
-        let mut inner = self.entry.lock();
+        let mut inner = self.entry.inner.lock();
         for set in values.iter().filter_map(|value| SetCookie::parse(url, value, now)) {
             inner.change(Change::Cookie(self.logins, set), now);
         }

@@ -252,13 +252,13 @@ impl Pair {
     async fn sweep(&mut self, ago: &[(u64, u64); 3]) {
         let now = self.rules.now;
         let mut watermarks = Watermarks::default();
-        let lines = [SourceQueue::Due, SourceQueue::Priority, SourceQueue::Bulk];
-        for (line, (delivered, lost_before)) in lines.into_iter().zip(ago) {
-            watermarks.delivered[line as usize] = now.0 - delivered;
-            watermarks.lost_before[line as usize] = now.0 - lost_before;
+        let sources = [SourceQueue::Due, SourceQueue::Priority, SourceQueue::Bulk];
+        for (source, (delivered, lost_before)) in sources.into_iter().zip(ago) {
+            watermarks.delivered[source as usize] = now.0 - delivered;
+            watermarks.lost_before[source as usize] = now.0 - lost_before;
         }
-        let watermark = |line: SourceQueue| {
-            let at = lines.iter().position(|&known| known == line).unwrap();
+        let watermark = |source: SourceQueue| {
+            let at = sources.iter().position(|&known| known == source).unwrap();
             let (delivered, lost_before) = ago[at];
             Watermark { delivered: UnixMs(now.0 - delivered), lost_before: UnixMs(now.0 - lost_before) }
         };

@@ -17,7 +17,7 @@ const MAX_PAIR: usize = 4096;
 const MAX_ATTRIBUTE: usize = 1024;
 
 /// Longest lifetime of a cookie, whatever its server asks for.
-const LONGEST: Duration = Duration::from_secs(400 * 24 * 3600);
+const MAX_LIFETIME: Duration = Duration::from_secs(400 * 24 * 3600);
 
 /// A cookie in a jar. Its value may be a secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,7 +114,7 @@ struct Attributes<'a> {
 impl<'a> Attributes<'a> {
     fn read(parts: impl Iterator<Item = &'a str>, now: UnixMs) -> Self {
         let mut all = Self::default();
-        let latest = now.plus(LONGEST);
+        let latest = now.plus(MAX_LIFETIME);
         for part in parts {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let (name, value) = (trimmed(name), trimmed(value));
@@ -145,7 +145,7 @@ fn after(value: &str, now: UnixMs) -> Option<UnixMs> {
         // One that is too large for a number is later than any instant.
         false => match digits.parse::<u64>().unwrap_or(u64::MAX) {
             0 => Some(UnixMs(0)),
-            seconds => Some(now.plus(Duration::from_secs(seconds.min(LONGEST.as_secs())))),
+            seconds => Some(now.plus(Duration::from_secs(seconds.min(MAX_LIFETIME.as_secs())))),
         },
     }
 }

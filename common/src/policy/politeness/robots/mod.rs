@@ -28,11 +28,11 @@ use self::record::{Agent, Record};
 use self::rules::Rules;
 use crate::web::url::CanonicalUrl;
 
-/// Time that the fleet keeps a file. With [`REMEMBERED_FOR`] it is a day, the maximum use of a file (RFC 9309
+/// Time that the fleet keeps a file. With [`MEMORY_TTL`] it is a day, the maximum use of a file (RFC 9309
 /// 2.4).
-pub const KEPT_FOR: Duration = Duration::from_secs(24 * 3600 - REMEMBERED_FOR.as_secs());
+pub const STORE_TTL: Duration = Duration::from_secs(24 * 3600 - MEMORY_TTL.as_secs());
 /// Time that a worker keeps a file in memory.
-pub const REMEMBERED_FOR: Duration = Duration::from_secs(300);
+pub const MEMORY_TTL: Duration = Duration::from_secs(300);
 
 /// The rules of one `robots.txt` that apply to one crawler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -11,9 +11,9 @@ use super::spelling::normalise;
 const MAX_WORK: usize = 256 * 1024;
 
 /// The cost of looking at a pattern with a star, of searching for a piece, and of each octet searched.
-const LOOK: usize = 16;
-const SEARCH: usize = 64;
-const OCTET: usize = 2;
+const PATTERN_COST: usize = 16;
+const SEARCH_COST: usize = 64;
+const OCTET_COST: usize = 2;
 
 /// The work that may still be done for one path.
 pub(super) struct Effort(usize);
@@ -79,7 +79,7 @@ impl Pattern {
         };
         let rest_of_pattern = pieces.clone();
         let Some(last) = pieces.next_back() else { return !is_anchored || rest.is_empty() };
-        effort.spend(LOOK);
+        effort.spend(PATTERN_COST);
         let mut may_have = |part| {
             effort.spend(1);
             path.may_have(part) && !effort.is_spent()
@@ -111,7 +111,7 @@ fn after<'a>(octets: &'a [u8], piece: &[u8], effort: &mut Effort) -> Option<&'a 
         return None;
     }
     let end = memmem::find(octets, piece).map(|at| at + piece.len());
-    effort.spend(SEARCH + OCTET * end.unwrap_or(octets.len()));
+    effort.spend(SEARCH_COST + OCTET_COST * end.unwrap_or(octets.len()));
     end.map(|end| &octets[end..])
 }
 

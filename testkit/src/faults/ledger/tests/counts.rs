@@ -145,6 +145,17 @@ fn what_redis_took_in_anew_and_then_lost_with_its_last_second_counts_at_most_onc
 }
 
 #[test]
+fn a_redis_that_is_emptied_after_the_end_has_no_counters_to_compare() {
+    let mut facts = fair();
+    let emptied = facts.ended.unwrap() + Duration::from_secs(1);
+    facts.faults.push(Injected { from: emptied, to: emptied, kind: Kind::StoreEmptied, victim: None });
+    set_stats(&mut facts, of(0));
+    assert_eq!(problems(&facts), [""; 0]);
+    facts.faults.clear();
+    assert!(problems(&facts).concat().contains("the event of the end says"));
+}
+
+#[test]
 fn a_page_that_was_put_down_as_poison_may_count_as_that() {
     let mut facts = fair();
     dead_letters(&mut facts).push(dead_letter(0, "poison"));
