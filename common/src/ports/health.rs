@@ -77,10 +77,10 @@ pub fn spider_of(trouble: &str) -> Option<SpiderName> {
 }
 
 /// Maximum number of spiders whose problems are reported at a time.
-const SPIDERS: usize = 100;
+const MAX_SPIDERS: usize = 100;
 
 /// Maximum length of such a problem, in bytes.
-const TROUBLE: usize = 500;
+const MAX_TROUBLE_BYTES: usize = 500;
 
 /// Minimum interval between two messages about an intermittent problem.
 const LOG_INTERVAL: Duration = Duration::from_secs(30);
@@ -219,8 +219,8 @@ impl Health {
     pub fn spider_troubles(&self) -> BTreeMap<SpiderName, String> {
         let mut all = BTreeMap::new();
         for trouble in self.current() {
-            if let Some(spider) = spider_of(&trouble).filter(|_| all.len() < SPIDERS) {
-                all.entry(spider).or_insert_with(|| printable(&trouble, TROUBLE));
+            if let Some(spider) = spider_of(&trouble).filter(|_| all.len() < MAX_SPIDERS) {
+                all.entry(spider).or_insert_with(|| printable(&trouble, MAX_TROUBLE_BYTES));
             }
         }
         all

@@ -21,10 +21,13 @@ const MAX_BYTES: u64 = 64 << 20;
 const MAX_REQUESTS: usize = 256 << 20;
 
 /// Maximum size of the line with the names of columns in which the mark between them is looked for, in bytes.
-const MAX_NAMES: u64 = 64 << 10;
+const MAX_FIRST_LINE_BYTES: u64 = 64 << 10;
 
-/// Maximum number of columns that an error names, and maximum length of each name, in bytes.
-const SHOWN: (usize, usize) = (20, 60);
+/// Maximum number of columns that an error names.
+const MAX_NAMED: usize = 20;
+
+/// Maximum length of each of these names, in bytes.
+const MAX_NAME_BYTES: usize = 60;
 
 /// The reason why a CSV file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +51,10 @@ pub(super) fn requests(csv: &CsvRequests) -> Result<Vec<Entry>, InvalidCsv> {
 
 fn read(csv: &CsvRequests, file: impl Read) -> Result<Vec<Entry>, String> {
     let (mut file, mut first_line) = (BufReader::new(file), Vec::new());
-    file.by_ref().take(MAX_NAMES).read_until(b'\n', &mut first_line).map_err(|error| error.to_string())?;
+    file.by_ref()
+        .take(MAX_FIRST_LINE_BYTES)
+        .read_until(b'\n', &mut first_line)
+        .map_err(|error| error.to_string())?;
     let mut reader = csv::ReaderBuilder::new();
     let reader = reader.trim(csv::Trim::Headers).delimiter(likely_delimiter(&first_line));
     let mut reader = reader.from_reader(first_line.chain(file));
@@ -86,17 +92,17 @@ fn read(csv: &CsvRequests, file: impl Read) -> Result<Vec<Entry>, String> {
 }
 
 fn no_column(missing: &str, names: &[String]) -> String {
-    let (most, length) = SHOWN;
-    let shown: Vec<String> = names.iter().take(most).map(|name| printable(name, length)).collect();
+    let shown: Vec<String> =
+        names.iter().take(MAX_NAMED).map(|name| printable(name, MAX_NAME_BYTES)).collect();
     let shown = || shown.iter().map(String::as_str);
-    let missing = printable(missing, length);
+    let missing = printable(missing, MAX_NAME_BYTES);
     let hint = nearest(&missing, shown());
     // Without a near name the hint lists all of them.
     let found = match hint.starts_with(':') {
         true => format!(" The first row names {}", listed(shown())),
         false => String::new(),
     };
-    let more = match names.len().saturating_sub(most) {
+    let more = match names.len().saturating_sub(MAX_NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };

@@ -22,7 +22,7 @@ use super::filter::{Filter, Walk};
 use crate::backend::Backend;
 
 /// Maximum number of bytes of a body or a recipe that the list shows.
-const SHOWN: usize = 200;
+const MAX_SHOWN_BYTES: usize = 200;
 
 /// The command-line arguments of `trawl dlq list`.
 #[derive(clap::Args)]
@@ -50,7 +50,7 @@ impl Args {
             for (failed, work) in page.iter().zip(works) {
                 let work = work?;
                 match self.json {
-                    true => println!("{}", as_json(failed, work.as_ref(), SHOWN)),
+                    true => println!("{}", as_json(failed, work.as_ref(), MAX_SHOWN_BYTES)),
                     false => print_line(failed, work.as_ref()),
                 }
             }
@@ -132,11 +132,12 @@ fn in_short(work: &Work) -> Option<String> {
         Work::Url(_) => None,
         Work::Request(request) => {
             let data = request.new.data.as_ref().filter(|_| request.new.body.is_empty());
-            let said = body(&request.new, SHOWN).or_else(|| Some(printable(&data?.to_string(), SHOWN)));
+            let said = body(&request.new, MAX_SHOWN_BYTES)
+                .or_else(|| Some(printable(&data?.to_string(), MAX_SHOWN_BYTES)));
             let method = request.new.method;
             Some(said.map_or_else(|| method.to_string(), |said| format!("{method} {said}")))
         }
-        Work::Task(task) => Some(printable(task.new.recipe.as_str(), SHOWN)),
+        Work::Task(task) => Some(printable(task.new.recipe.as_str(), MAX_SHOWN_BYTES)),
     }
 }
 
