@@ -287,7 +287,7 @@ impl Reading {
             politeness,
             Arc::clone(progress),
             settings.producer.timeout,
-            settings.retry.clone(),
+            plan.spider.retry.apply(&settings.retry),
         );
         let discovery = Discovery {
             pages,
