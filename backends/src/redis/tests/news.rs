@@ -153,6 +153,10 @@ async fn a_crawl_whose_sink_is_away_is_told_of_once() {
     assert!(note.ends_with("once this is mended: spider default: postgres: connection refused"), "{note}");
     fixture.set_clock(HOUR + Duration::from_secs(240)).await;
     assert_eq!(fixture.news().await, [], "it goes on");
+    fixture.set_clock(HOUR + Duration::from_secs(800)).await;
+    beat(Some("spider default: postgres: connection refused")).await;
+    assert_eq!(fixture.news().await, [], "it has just begun again");
+    assert_eq!(fixture.tell().await, [EventKind::Degraded], "after five minutes without it");
 }
 
 #[tokio::test]
