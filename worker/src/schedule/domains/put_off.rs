@@ -20,6 +20,12 @@ pub(crate) struct PutOff {
     lines: HashMap<HostKey, Line>,
     /// The smoothed time for which a page keeps a place.
     kept_for: Duration,
+    /// The smoothed time between two places that became free while URLs were put off: longer than `kept_for` and the number
+    /// of places suggest where something else bounds the rate.
+    interval: Duration,
+    /// The instants at which a place became free, and a URL was put off.
+    freed: Option<Instant>,
+    wanted: Option<Instant>,
 }
 
 /// The URLs of a domain that were put off.
@@ -33,7 +39,13 @@ struct Line {
 impl PutOff {
     /// Records that a place became free that was held for this time.
     pub(crate) fn comes_free(&mut self, kept_for: Duration) {
-        self.kept_for = (self.kept_for * 7 + kept_for) / 8;
+        let smoothed = |before: Duration, next: Duration| (before * 7 + next) / 8;
+        self.kept_for = smoothed(self.kept_for, kept_for);
+        let now = Instant::now();
+        let before = self.freed.replace(now).filter(|_| self.wanted.is_some_and(|at| now - at < MIN_DELAY));
+        if let Some(before) = before {
+            self.interval = smoothed(self.interval, now - before);
+        }
     }
 
     /// Returns how long a URL of `domain` has to stay away; the domain holds `of` of `places`. This is the time that its
@@ -53,7 +65,8 @@ impl PutOff {
         let domains = self.lines.len() + usize::from(!self.lines.contains_key(domain));
         let line = self.lines.entry(domain.clone()).or_insert_with(|| Line::new(now));
         let share = takes.unwrap_or(self.kept_for) / of.max(1) as u32;
-        let step = share.max(self.kept_for * domains as u32 / places as u32);
+        let step = share.max(self.interval.max(self.kept_for / places as u32) * domains as u32);
+        self.wanted = Some(now);
         let returns = match is_back {
             true => {
                 line.leave(now);
