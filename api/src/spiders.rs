@@ -33,7 +33,10 @@ const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unfit {
     /// It is a Python egg.
-    #[error("this is a Python egg: trawl runs spider files; send NAME.toml, or a tar of such files")]
+    #[error(
+        "this is a Python egg: trawl runs spider files; send NAME.toml, or a tar of such files. A Scrapy project lies on the workers, where \
+         [handler] of a spider file runs it (docs/scrapy.md)"
+    )]
     Egg,
     /// It is one file without a name.
     #[error(

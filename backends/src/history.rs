@@ -41,6 +41,7 @@ const PAGES: Relation<'_> = Relation {
         ("items", Type::Integer),
         ("bytes", Type::Integer),
     ]),
+    content: None,
 };
 
 const CRAWLS: Relation<'_> = Relation {
@@ -63,6 +64,7 @@ const CRAWLS: Relation<'_> = Relation {
         ("bytes", Type::Integer),
         ("reasons", Type::Json),
     ]),
+    content: None,
 };
 
 const JOBS: Relation<'_> = Relation {
@@ -82,6 +84,7 @@ const JOBS: Relation<'_> = Relation {
         ("noted", Type::Time),
         ("runner", Type::Text),
     ]),
+    content: None,
 };
 
 const LOGS: Relation<'_> = Relation {
@@ -99,6 +102,7 @@ const LOGS: Relation<'_> = Relation {
         ("class", Type::Text),
         ("message", Type::Text),
     ]),
+    content: None,
 };
 
 /// A database. It is connected to when there is something to store, and again after the connection broke.

@@ -3,11 +3,9 @@
 //! | port | fleet | embedded |
 //! |---|---|---|
 //! | `Engine` | [`fleet`]: a coordinator over `Records` on [`redis`] and a `Broker` on [`rabbitmq`] | [`embedded`]: one SQLite file |
-//! | `Stats`, `Control` | [`redis`] | [`embedded`] |
-//! | `Hosts` | [`redis`] | [`embedded`] |
-//! | `Cache` | [`redis`] | [`embedded`] |
-//! | `Pages` | [`redis`] | [`embedded`] |
-//! | `Logs` | [`redis`] | [`embedded`] |
+//! | `Stats`, `Control`, `Hosts`, `HostControl`, `Cache`, `PageHistories`, `Sessions`, `Logs` | [`redis`] | [`embedded`] |
+//! | `Jobs`, `Schedules`, `SpiderStore` | [`redis`] | [`embedded`] |
+//! | `Items` | [`rabbitmq`]: the stream of items | none |
 //! | `Sink` | [`sinks`] | [`sinks`] |
 
 mod control_log;

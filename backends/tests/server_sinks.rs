@@ -259,6 +259,41 @@ mod postgres {
     }
 
     #[tokio::test]
+    async fn a_row_says_when_its_fields_last_changed_whatever_the_crawl() {
+        let spider = spider(&[(None, &[("n", Kind::Integer), ("more", Kind::Json)])]);
+        let (url, table) = (servers::postgres(), spider.name.as_str());
+        let stored = async |day: u64, fields: Value| {
+            let mut page = page(&crawl(&spider), "a", None, &[fields]);
+            page.items[0].fetched_at = format!("2026-01-0{day}T00:00:00.000Z");
+            Postgres::new(&url, None, &spider).unwrap().put(&[page]).await.unwrap();
+            let row = rows(&url, table).await.remove(0);
+            assert_eq!(row["fetched_at"], format!("2026-01-0{day}T00:00:00+00:00"));
+            row["changed_at"].clone()
+        };
+        let day = |day: u64| format!("2026-01-0{day}T00:00:00+00:00");
+        let first = json!({"n": 1, "more": {"a": [1, 2]}});
+        assert_eq!(stored(1, first.clone()).await, day(1));
+        assert_eq!(stored(2, first.clone()).await, day(1), "unchanged");
+        assert_eq!(stored(3, json!({"n": 1, "more": {"a": [2]}})).await, day(3));
+        assert_eq!(stored(3, json!({"n": 1, "more": {"a": [2]}})).await, day(3), "stored again");
+        assert_eq!(stored(4, json!({})).await, day(4), "gone");
+        let drop = format!("ALTER TABLE \"{table}\" DROP COLUMN changed_at");
+        client(&url).await.batch_execute(&drop).await.unwrap();
+        assert_eq!(stored(5, json!({})).await, Value::Null, "of an older version, and unchanged since");
+        assert_eq!(stored(6, first).await, day(6));
+    }
+
+    #[tokio::test]
+    async fn a_field_of_the_name_of_that_time_keeps_its_column() {
+        let spider = spider(&[(None, &[("changed_at", Kind::Text)])]);
+        let sink = Postgres::new(&servers::postgres(), None, &spider).unwrap();
+        for text in ["yesterday", "today"] {
+            sink.put(&[page(&crawl(&spider), "a", None, &[json!({"changed_at": text})])]).await.unwrap();
+            assert_eq!(rows(&servers::postgres(), spider.name.as_str()).await[0]["changed_at"], text);
+        }
+    }
+
+    #[tokio::test]
     async fn a_spider_that_has_changed_has_its_new_columns_and_another_type_is_refused_by_name() {
         let before = spider(&[(None, &[("price", Kind::Number)])]);
         let table = before.name.as_str();

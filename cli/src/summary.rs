@@ -34,12 +34,16 @@ pub fn progress(stats: &CrawlStats) -> String {
     )
 }
 
-/// Describes the items of a crawl: `12 items (offer 3, product 9)`.
+/// Describes the items of a crawl: `12 items (offer 3, product 9), compared: 2 changed, 10 unchanged`.
 pub fn items(stats: &CrawlStats) -> String {
     let kinds = stats.item_kinds.iter().filter(|(kind, _)| !kind.is_empty());
     let kinds: Vec<String> = kinds.map(|(kind, number)| format!("{kind} {}", count(*number))).collect();
-    let all = counted(stats.items, "item");
-    if kinds.is_empty() { all } else { format!("{all} ({})", kinds.join(", ")) }
+    let kinds = if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) };
+    let changes = stats.item_changes.iter().map(|(change, number)| format!("{} {change}", count(*number)));
+    let changes: Vec<String> = changes.collect();
+    let changes =
+        if changes.is_empty() { String::new() } else { format!(", compared: {}", changes.join(", ")) };
+    format!("{}{kinds}{changes}", counted(stats.items, "item"))
 }
 
 /// Returns the number of ended URLs per second over the whole crawl.
@@ -60,6 +64,17 @@ mod tests {
     use trawl_common::time::UnixMs;
 
     use super::*;
+
+    #[test]
+    fn items_are_described_with_their_kinds_and_changes() {
+        let crawl = CrawlRef { id: "c1".parse().unwrap(), spider: "shop".parse().unwrap() };
+        let stats = CrawlStats { items: 3, ..CrawlStats::empty(crawl, CrawlState::Running, UnixMs(0)) };
+        assert_eq!(items(&stats), "3 items");
+        let item_kinds = [("offer".to_owned(), 3)].into();
+        let item_changes = [("changed".to_owned(), 3), ("unchanged".to_owned(), 2000)].into();
+        let compared = CrawlStats { item_kinds, item_changes, ..stats };
+        assert_eq!(items(&compared), "3 items (offer 3), compared: 3 changed, 2,000 unchanged");
+    }
 
     #[test]
     fn no_time_left_is_made_up_while_nothing_has_ended() {

@@ -22,7 +22,7 @@ pub mod spider;
 
 pub(crate) use model::{as_text, escape, small_file};
 pub use model::{
-    cell, clock, duration, events, format, frontier, handler, history, json_object, list, logs, mistake,
+    cell, clock, csv, duration, events, format, frontier, handler, history, json_object, list, logs, mistake,
     names, nearest, priority, request, session, task, text, time, web,
 };
 pub use policy::{politeness, schedule};

@@ -32,7 +32,7 @@ use crate::sources::start::Start;
 /// Maximum number of parts of sources that wait for admission, which bounds the memory of a run.
 const MAX_PARTS_AHEAD: usize = 8;
 
-/// What a run reads, and for which spider.
+/// The sources of a run, and the spider that they are for.
 #[derive(Clone, Debug)]
 pub struct RunPlan {
     /// The spider that the URLs are for.
@@ -287,7 +287,7 @@ impl Reading {
             politeness,
             Arc::clone(progress),
             settings.producer.timeout,
-            settings.retry.clone(),
+            plan.spider.retry.apply(&settings.retry),
         );
         let discovery = Discovery {
             pages,

@@ -272,7 +272,7 @@ class Event(TypedDict):
     """What a webhook tells of a crawl; more of its stats are members too. That of a failed job has no stats, and its `problem`."""
 
     id: str
-    type: str  # crawl.started, crawl.stalled, crawl.failing, crawl.quality, crawl.empty, crawl.finished, crawl.cancelled, session.lapsed, job.failed
+    type: str  # crawl.started, crawl.stalled, crawl.degraded, crawl.failing, crawl.quality, crawl.empty, crawl.finished, crawl.cancelled, session.lapsed, job.failed
     time: str
     crawl: str
     spider: str

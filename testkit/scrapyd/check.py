@@ -1,5 +1,5 @@
-"""The client python-scrapyd-api, all of it and unchanged, against a fleet: workers that have no spider's file, and `trawl api`. Run by
-scripts/scrapyd, which starts the servers."""
+"""The clients python-scrapyd-api, all of it, and scrapyd-client, both unchanged, against a fleet: workers that have no spider's file, and
+`trawl api`. Run by scripts/scrapyd, which starts the servers."""
 
 import gzip
 import io
@@ -127,6 +127,29 @@ def what_the_client_has_no_call_for_is_answered_too(scrapyd, site, fleet):
         assert requests.get(f"{fleet.url}/daemonstatus.json", auth=wrong).status_code == 401
 
 
+def scrapyd_client_deploys_lists_and_schedules(scrapyd, site, fleet):
+    project = Path(fleet.folder.name) / "caps"
+    project.mkdir()
+    # The URL ends in a slash, as in the file that `scrapy startproject` writes.
+    deploy = f"url = {fleet.url}/\nproject = caps\nusername = anna\npassword = {TOKEN}\n"
+    (project / "scrapy.cfg").write_text(f"[settings]\ndefault = caps.settings\n[deploy]\n{deploy}")
+    (project / "caps.tar").write_bytes(bundle(site.origin, "caps", ["caps"]))
+
+    def run(command, *words):
+        path = Path(sys.executable).parent / command
+        done = subprocess.run([path, *words], cwd=project, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, (words, done)
+        return done.stdout
+
+    assert '"spiders":1' in run("scrapyd-deploy", "--version", "r1", "--egg", "caps.tar")
+    assert "docs/scrapy.md" in run("scrapyd-deploy", "--version", "r2"), "it packs an egg"
+    assert "caps" in run("scrapyd-client", "projects").split()
+    assert run("scrapyd-client", "spiders", "-p", "caps").split() == ["caps:", "caps"]
+    job = run("scrapyd-client", "schedule", "-p", "caps", "caps", "--arg", "page=9").split("=> ")[1].strip()
+    until("it is over", lambda: scrapyd.job_status("caps", job) == "finished")
+    assert site.asked["/caps/9"] == 1
+
+
 def main():
     site, fleet = Site(), Fleet()
     scrapyd = ScrapydAPI(fleet.url, auth=("anna", TOKEN))
@@ -136,6 +159,7 @@ def main():
             jobs_run_with_their_arguments_and_are_listed,
             the_highest_priority_is_run_first_and_jobs_are_cancelled,
             what_the_client_has_no_call_for_is_answered_too,
+            scrapyd_client_deploys_lists_and_schedules,
         ):
             scene(scrapyd, site, fleet)
             print(scene.__name__.replace("_", " "))

@@ -197,6 +197,18 @@ impl Backend {
         }
     }
 
+    /// Like [`Backend::crawl`], where a job that failed before its crawl began counts as a cancelled crawl.
+    pub(crate) async fn crawl_or_failed_job(&self, arg: &CrawlArg) -> Result<CrawlStats, Fail> {
+        if let CrawlArg::Named(id) = arg
+            && let Some(job) = self.jobs.job(id).await?
+            && job.status() == JobStatus::Failed
+            && self.stats.crawl_stats(id).await?.is_none()
+        {
+            return Ok(job.stats_before_it_begins());
+        }
+        self.crawl(arg).await
+    }
+
     /// Returns the stats of a crawl that must exist. A job's crawl may not have begun.
     pub(crate) async fn crawl_stats(&self, id: &CrawlId) -> Result<CrawlStats, Fail> {
         match self.stats.crawl_stats(id).await? {

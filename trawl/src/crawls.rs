@@ -1,4 +1,4 @@
-//! `trawl crawls forget`: forgets crawls that are over.
+//! `trawl crawls forget`: forgets crawls that are over, and their jobs.
 
 use clap::Subcommand;
 use serde_json::json;
@@ -14,7 +14,7 @@ pub(crate) type Args = Subcommands<Command>;
 /// The subcommands of `trawl crawls`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Forget crawls that are over: their stats and their dead letters. Their items stay, and what their spiders have seen
+    /// Forget crawls that are over: their stats, dead letters and jobs. Their items stay, and what their spiders have seen
     Forget(Forget),
 }
 
@@ -46,7 +46,7 @@ impl Forget {
     async fn run(self, backend: &Backend) -> Outcome {
         let mut all: Vec<CrawlStats> = Vec::new();
         for crawl in &self.crawl {
-            let stats = backend.crawl(crawl).await?;
+            let stats = backend.crawl_or_failed_job(crawl).await?;
             if !stats.status.is_over() {
                 let (id, status) = (&stats.crawl, stats.status);
                 return Err(Fail::usage(format!(
@@ -70,6 +70,7 @@ impl Forget {
         )?;
         for stats in &all {
             backend.control.forget_crawl(&stats.crawl_ref()).await?;
+            backend.jobs.forget_one(&stats.crawl).await?;
         }
         backend.say(format_args!("{} forgotten", counted(all.len() as u64, "crawl")));
         if self.json {

@@ -86,6 +86,9 @@ pub(crate) fn print_reasons(stats: &CrawlStats) {
             "dropped" if why == "outside" => (Style::new(), "outside allowed_domains"),
             "failed" => (coloured(AnsiColor::Red), ""),
             "done" if why == "without_items" => (Style::new(), "pages that gave no item"),
+            "done" if why == "login_form" => {
+                (Style::new(), "of these, with a field for a password: a log-in?")
+            }
             "handed" => (Style::new(), "handed to this spider, in its crawl adhoc.<spider>"),
             LEFT_OUT => (coloured(AnsiColor::Yellow), "links beyond this limit"),
             _ => (Style::new(), ""),

@@ -127,6 +127,38 @@ fn shop(path: &str, _: usize) -> Response {
 }
 
 #[tokio::test]
+async fn pages_that_ask_for_a_log_in_are_told_of_where_no_item_comes() {
+    let site = Site::serve(|path, _| match path {
+        "/" => page("<a href=/a>x</a> <a href=/b>x</a>"),
+        _ => page("<form method=post><input name=user><input type='password' name=p></form>"),
+    })
+    .await;
+    let rest = "[follow]\n[[items]]\neach = '.offer'\n[items.fields]\nname = 'b'\n";
+    let crawl = Workspace::new().crawl(&site, rest).await;
+    assert_eq!(crawl.stats["reasons"], json!({"done:without_items": 3, "done:login_form": 2}));
+    let printed = printed(&crawl.output);
+    assert!(printed.contains("2 of them have a field for a password, as a log-in page has"), "{printed}");
+    // With a session, its own rules say which pages are a log-in.
+    let crawl = Workspace::new().crawl(&site, &format!("{rest}[session]\n")).await;
+    assert_eq!(crawl.stats["reasons"], json!({"done:without_items": 3}));
+}
+
+#[tokio::test]
+async fn a_spider_has_its_own_retries() {
+    let site = Site::serve(|path, _| match path {
+        "/" => page("<a href=/busy>x</a> <a href=/shut>x</a>"),
+        "/busy" => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        _ => StatusCode::FORBIDDEN.into_response(),
+    })
+    .await;
+    let rest = "[follow]\n[retry]\nmax = 1\nstatuses = [403]";
+    let crawl = Workspace::new().crawl(&site, rest).await;
+    assert_eq!(crawl.stats["failed"], 2, "{}", crawl.stats);
+    let asked = site.asked();
+    assert_eq!((asked["/busy"], asked["/shut"]), (1, 2));
+}
+
+#[tokio::test]
 async fn depth_does_not_end_a_list_of_pages_that_next_leads_through() {
     let site = Site::serve(shop).await;
     let rest = "[follow]\ninclude = ['/product/', '/list/']\nnext = ['a.next::attr(href)']\ndepth = 1";

@@ -161,6 +161,12 @@ def parse(page):
     let listed: Value = serde_json::from_str(&listed).unwrap();
     let key = listed["url"].as_str().unwrap();
     assert!(key.starts_with(&format!("{}/fails/1#request:", site.origin)), "{key}");
+    let asks = json!({"method": "POST", "body": "precious", "body_bytes": 8, "headers": ["authorization"], "data": {"n": 1}});
+    for (name, value) in asks.as_object().unwrap() {
+        assert_eq!(listed["request"][name], *value, "{listed}");
+    }
+    let (_, lines, _) = trawl(folder.path(), &[&["dlq", "list"][..], &state].concat()).await;
+    assert!(lines.contains(&format!("{key}  POST precious  ")), "{lines}");
     let (_, shown, _) = trawl(folder.path(), &[&["dlq", "show", key][..], &state].concat()).await;
     for expected in ["POST http", "precious", "headers: authorization", r#"data: {"n":1}"#] {
         assert!(shown.contains(expected), "{shown}");

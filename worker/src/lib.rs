@@ -10,8 +10,8 @@
 //!    (`schedule::apart`) if it may keep them busy; then `parse` calls [`trawl_extract`].
 //! 5. `store`: puts the page's items into the sinks of its spider.
 //! 6. `settle`: stores how pages ended in the history (`page_ends`), and passes their outcomes and links to
-//!    the engine, which makes these permanent. Whether a failure is retried was decided before, where it was met
-//!    (`job::ClaimedUrl::failed`).
+//!    the engine, which makes these permanent. Whether a failure is retried was decided where it was met, by
+//!    `trawl_common::frontier::retry`.
 //!
 //! Each stage has a folder, and gets what it needs at its start (`worker`, which builds, runs and stops all of them). Tasks are
 //! claimed, started and run by `tasks`, beside all that, and stored and settled as pages are.

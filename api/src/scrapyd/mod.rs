@@ -25,20 +25,25 @@ use crate::problem::Problem;
 
 /// Returns the routes of all endpoints.
 pub(crate) fn routes() -> Router<Arc<Api>> {
-    Router::new()
-        .route("/", get(pages::first))
-        .route("/jobs", get(pages::jobs))
-        .route("/daemonstatus.json", get(jobs::daemon_status))
-        .route("/schedule.json", post(jobs::schedule))
-        .route("/cancel.json", post(jobs::cancel))
-        .route("/status.json", get(jobs::status))
-        .route("/listjobs.json", get(jobs::list_jobs))
-        .route("/addversion.json", post(versions::add_version))
-        .route("/listprojects.json", get(versions::list_projects))
-        .route("/listversions.json", get(versions::list_versions))
-        .route("/listspiders.json", get(versions::list_spiders))
-        .route("/delversion.json", post(versions::delete_version))
-        .route("/delproject.json", post(versions::delete_project))
+    let endpoints = [
+        ("daemonstatus", get(jobs::daemon_status)),
+        ("schedule", post(jobs::schedule)),
+        ("cancel", post(jobs::cancel)),
+        ("status", get(jobs::status)),
+        ("listjobs", get(jobs::list_jobs)),
+        ("addversion", post(versions::add_version)),
+        ("listprojects", get(versions::list_projects)),
+        ("listversions", get(versions::list_versions)),
+        ("listspiders", get(versions::list_spiders)),
+        ("delversion", post(versions::delete_version)),
+        ("delproject", post(versions::delete_project)),
+    ];
+    let pages = Router::new().route("/", get(pages::first)).route("/jobs", get(pages::jobs));
+    endpoints.into_iter().fold(pages, |router, (name, endpoint)| {
+        // scrapyd-client adds a slash to a server's URL that ends in one already, as that of Scrapy's template does.
+        let twice = format!("//{name}.json");
+        router.route(&twice[1..], endpoint.clone()).route(&twice, endpoint)
+    })
 }
 
 /// The result of an endpoint.

@@ -72,6 +72,9 @@ pub(crate) struct Crawl {
     items: u64,
     /// How many of each kind; those of a spider without kinds have an empty name
     item_kinds: BTreeMap<String, u64>,
+    /// In a crawl that fetches pages again, how many are `new`, `changed`, `unchanged` and `gone`; also those of pages whose
+    /// servers said that they had not changed, which are not among `items`
+    item_changes: BTreeMap<String, u64>,
     /// The number of URLs by the reason why they ended, as `failed:http`
     reasons: BTreeMap<String, u64>,
     /// Links that limits left out
@@ -154,6 +157,7 @@ impl From<Known> for Crawl {
             stalled: stats.stalled,
             items: stats.items,
             item_kinds: stats.item_kinds,
+            item_changes: stats.item_changes,
             dedup: stats.dedup.to_string(),
             waits: Vec::new(),
             crawl: stats.crawl.to_string(),

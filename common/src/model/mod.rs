@@ -4,6 +4,7 @@
 pub(crate) mod as_text;
 pub mod cell;
 pub mod clock;
+pub mod csv;
 pub mod duration;
 pub(crate) mod escape;
 pub mod events;

@@ -205,6 +205,8 @@ pub struct Heartbeat {
     pub trouble: Option<String>,
     /// The spiders that it could not work for recently, with the reasons.
     pub lacks: BTreeMap<SpiderName, String>,
+    /// The spiders with a problem of their own, such as a sink that is away, and the oldest problem of each.
+    pub troubles: BTreeMap<SpiderName, String>,
     /// The tasks that its programs are running, by their keys, each with its start; only some of them, if there are
     /// many.
     pub running: BTreeMap<String, UnixMs>,
@@ -228,6 +230,7 @@ impl Heartbeat {
             latency: None,
             trouble: None,
             lacks: BTreeMap::new(),
+            troubles: BTreeMap::new(),
             running: BTreeMap::new(),
             programs: BTreeMap::new(),
             outdated: BTreeMap::new(),

@@ -18,6 +18,7 @@ use super::{Error, Fatal, Result};
 use crate::backoff::Backoff;
 use crate::logs::LogLevel;
 use crate::names::SpiderName;
+use crate::text::printable;
 
 /// Writes a message to a log.
 type Log = dyn Fn(LogLevel, String) + Send + Sync;
@@ -74,6 +75,12 @@ pub fn of_spider(spider: &SpiderName, what: &str) -> String {
 pub fn spider_of(trouble: &str) -> Option<SpiderName> {
     trouble.strip_prefix("spider ")?.split_once(": ")?.0.parse().ok()
 }
+
+/// Maximum number of spiders whose problems are reported at a time.
+const MAX_SPIDERS: usize = 100;
+
+/// Maximum length of such a problem, in bytes.
+const MAX_TROUBLE_BYTES: usize = 500;
 
 /// Minimum interval between two messages about an intermittent problem.
 const LOG_INTERVAL: Duration = Duration::from_secs(30);
@@ -205,15 +212,31 @@ impl Health {
 
     /// Returns the oldest current problem and its error; `None` if all is well.
     pub fn trouble(&self) -> Option<String> {
+        self.current().into_iter().next()
+    }
+
+    /// Returns the oldest current problem and its error of each spider that has one of its own.
+    pub fn spider_troubles(&self) -> BTreeMap<SpiderName, String> {
+        let mut all = BTreeMap::new();
+        for trouble in self.current() {
+            if let Some(spider) = spider_of(&trouble).filter(|_| all.len() < MAX_SPIDERS) {
+                all.entry(spider).or_insert_with(|| printable(&trouble, MAX_TROUBLE_BYTES));
+            }
+        }
+        all
+    }
+
+    /// Returns the current problems and their errors, the oldest first.
+    fn current(&self) -> Vec<String> {
         let mut troubles = self.troubles.lock();
         for (what, trouble) in &mut *troubles {
             if trouble.lapses.is_some_and(|lapses| lapses <= Instant::now()) {
                 self.report_end(what, trouble);
             }
         }
-        let now = troubles.iter().filter(|(_, trouble)| !trouble.is_over);
-        let (what, trouble) = now.min_by_key(|(_, trouble)| trouble.since)?;
-        Some(format!("{what}: {}", trouble.error))
+        let mut now: Vec<_> = troubles.iter().filter(|(_, trouble)| !trouble.is_over).collect();
+        now.sort_by_key(|(_, trouble)| trouble.since);
+        now.into_iter().map(|(what, trouble)| format!("{what}: {}", trouble.error)).collect()
     }
 }
 
@@ -337,6 +360,22 @@ mod tests {
         assert!(health.trouble().is_some());
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(health.trouble(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_spider_has_its_own_trouble_whichever_is_the_oldest() {
+        let health = Health::default();
+        let [shop, news]: [SpiderName; 2] = ["shop", "news"].map(|name| name.parse().unwrap());
+        let away = Error::new(ErrorKind::Unavailable, "connection refused");
+        for spider in [&shop, &news] {
+            health.fails(&of_spider(spider, "postgres"), &away);
+        }
+        health.fails("claiming URLs", &Error::new(ErrorKind::Unavailable, "redis is away"));
+        let text = |spider| format!("spider {spider}: postgres: connection refused");
+        let both = [(shop.clone(), text("shop")), (news.clone(), text("news"))].into();
+        assert_eq!(health.spider_troubles(), both);
+        health.works(&of_spider(&shop, "postgres"));
+        assert_eq!(health.spider_troubles(), [(news, text("news"))].into());
     }
 
     #[tokio::test(start_paused = true)]

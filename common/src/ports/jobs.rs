@@ -64,6 +64,9 @@ pub trait Jobs: Send + Sync {
     /// Returns the number forgotten.
     async fn forget(&self, keep: usize, age: Duration) -> Result<u64>;
 
+    /// Forgets one job that has ended. Returns whether there was one.
+    async fn forget_one(&self, job: &CrawlId) -> Result<bool>;
+
     /// Completes when there may be a job to take. A wake-up may be lost, so callers also poll every few seconds.
     async fn wake_up(&self);
 }

@@ -110,6 +110,10 @@ pub struct WorkerState {
     pub health: String,
     /// The spiders that it was lately asked to work for and cannot, and why.
     pub lacks: BTreeMap<SpiderName, String>,
+    /// The spiders with a problem of their own, such as a sink that is away, and the oldest problem of each. `health`
+    /// names only one problem.
+    #[serde(skip)]
+    pub troubles: BTreeMap<SpiderName, String>,
     /// The tasks that its programs were doing then, by key, each with its start; only some of them if there are
     /// many.
     #[serde(skip)]
@@ -148,6 +152,7 @@ impl WorkerState {
             latency: None,
             health: Self::WELL.to_owned(),
             lacks: BTreeMap::new(),
+            troubles: BTreeMap::new(),
             running: BTreeMap::new(),
             programs: BTreeMap::new(),
             outdated: BTreeMap::new(),

@@ -23,6 +23,7 @@ mod paginate;
 pub mod pattern;
 mod politeness;
 mod request;
+mod retry;
 mod scope;
 mod secret;
 mod selector;
@@ -51,6 +52,7 @@ pub use pages::{PageFollow, PageForm, PageKind, PageMatch};
 pub use paginate::{Paginate, PaginateBy, Parameter};
 pub use politeness::PolitenessOverrides;
 pub use request::Request;
+pub use retry::RetryOverrides;
 pub use scope::{LinkVerdict, Scope};
 pub use secret::Secret;
 pub use selector::Selector;
@@ -98,6 +100,8 @@ pub struct Spider {
     pub route: Vec<Rule>,
     /// Politeness towards hosts.
     pub politeness: PolitenessOverrides,
+    /// Which failures are tried again.
+    pub retry: RetryOverrides,
     /// Additions to each request.
     pub request: Request,
     /// The rules for responses that are not pages.
@@ -140,6 +144,7 @@ impl Spider {
             expect: Expect::default(),
             route: Vec::new(),
             politeness: PolitenessOverrides::default(),
+            retry: RetryOverrides::default(),
             request: Request::default(),
             ban: Ban::default(),
             session: None,

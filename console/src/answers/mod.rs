@@ -55,6 +55,7 @@ pub(crate) struct Crawl {
     pub(crate) bytes: Bytes,
     pub(crate) items: Number,
     pub(crate) item_kinds: BTreeMap<String, Number>,
+    pub(crate) item_changes: BTreeMap<String, Number>,
     pub(crate) reasons: BTreeMap<String, Number>,
     pub(crate) discovered: bool,
     pub(crate) started: Time,

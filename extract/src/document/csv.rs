@@ -1,6 +1,7 @@
 //! Reads CSV as a list of objects: one for each row, with the names of the first row.
 
 use serde_json::{Map, Value};
+use trawl_common::csv::likely_delimiter;
 
 /// Maximum number of values.
 const MAX_VALUES: usize = 500_000;
@@ -9,12 +10,10 @@ const MAX_BYTES: usize = 128 << 20;
 /// Maximum number of columns.
 const MAX_COLUMNS: usize = 1_000;
 
-/// The marks that may separate columns; of several that are as frequent, the first.
-const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
-
 /// Reads a text. Columns are separated by `delimiter`, or else by the mark that is most frequent in the first line.
 pub(crate) fn parse(text: &str, delimiter: Option<u8>) -> Result<Value, String> {
-    let delimiter = delimiter.unwrap_or_else(|| most_frequent(text));
+    let delimiter =
+        delimiter.unwrap_or_else(|| likely_delimiter(text.lines().next().unwrap_or_default().as_bytes()));
     let mut reader = csv::ReaderBuilder::new();
     let mut reader = reader.delimiter(delimiter).flexible(true).from_reader(text.as_bytes());
     let names = reader.headers().map_err(|error| format!("not CSV: {error}"))?;
@@ -46,16 +45,4 @@ pub(crate) fn parse(text: &str, delimiter: Option<u8>) -> Result<Value, String> 
 fn named(name: &str, number: usize) -> String {
     let name = name.trim();
     if name.is_empty() { number.to_string() } else { name.to_owned() }
-}
-
-fn most_frequent(text: &str) -> u8 {
-    let line = text.lines().next().unwrap_or_default();
-    let mut is_quoted = false;
-    let plain = line.bytes().filter(|byte| {
-        is_quoted ^= *byte == b'"';
-        !is_quoted
-    });
-    let plain: Vec<u8> = plain.collect();
-    let count = |mark: u8| plain.iter().filter(|byte| **byte == mark).count();
-    DELIMITERS.into_iter().rev().max_by_key(|mark| count(*mark)).unwrap_or(b',')
 }

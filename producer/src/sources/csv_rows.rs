@@ -1,12 +1,15 @@
 //! Requests of which there is one for each row of a CSV file.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 
 use serde_json::{Map, Value};
+use trawl_common::csv::likely_delimiter;
 use trawl_common::list::Entry;
+use trawl_common::nearest::{listed, nearest};
 use trawl_common::request::NewRequest;
 use trawl_common::spider::CsvRequests;
+use trawl_common::text::printable;
 
 /// Maximum number of rows.
 const MAX_ROWS: usize = 100_000;
@@ -17,6 +20,15 @@ const MAX_BYTES: u64 = 64 << 20;
 /// Maximum size of the requests as JSON, in bytes.
 const MAX_REQUESTS: usize = 256 << 20;
 
+/// Maximum size of the line with the names of columns in which the mark between them is looked for, in bytes.
+const MAX_FIRST_LINE_BYTES: u64 = 64 << 10;
+
+/// Maximum number of columns that an error names.
+const MAX_NAMED: usize = 20;
+
+/// Maximum length of each of these names, in bytes.
+const MAX_NAME_BYTES: usize = 60;
+
 /// The reason why a CSV file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {why}")]
@@ -25,7 +37,8 @@ pub struct InvalidCsv {
     why: String,
 }
 
-/// Returns the requests of a file, whose first row has the names of its columns. Each carries its row.
+/// Returns the requests of a file, whose first row has the names of its columns, separated by the mark that is most frequent
+/// in it. Each carries its row.
 pub(super) fn requests(csv: &CsvRequests) -> Result<Vec<Entry>, InvalidCsv> {
     let invalid = |why: String| InvalidCsv { file: csv.file.clone(), why };
     let file = File::open(&csv.file).map_err(|error| invalid(error.to_string()))?;
@@ -37,7 +50,14 @@ pub(super) fn requests(csv: &CsvRequests) -> Result<Vec<Entry>, InvalidCsv> {
 }
 
 fn read(csv: &CsvRequests, file: impl Read) -> Result<Vec<Entry>, String> {
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::Headers).from_reader(file);
+    let (mut file, mut first_line) = (BufReader::new(file), Vec::new());
+    file.by_ref()
+        .take(MAX_FIRST_LINE_BYTES)
+        .read_until(b'\n', &mut first_line)
+        .map_err(|error| error.to_string())?;
+    let mut reader = csv::ReaderBuilder::new();
+    let reader = reader.trim(csv::Trim::Headers).delimiter(likely_delimiter(&first_line));
+    let mut reader = reader.from_reader(first_line.chain(file));
     let names = reader.headers().map_err(|error| error.to_string())?.clone();
     let name = |name: &str| name.trim_start_matches('\u{feff}').to_owned();
     let names: Vec<String> = names.iter().map(name).collect();
@@ -45,6 +65,10 @@ fn read(csv: &CsvRequests, file: impl Read) -> Result<Vec<Entry>, String> {
         return Err(format!(
             "a column cannot have the name `{name}`: the first row has the names of the columns"
         ));
+    }
+    let wanted = csv.request.names().map_err(|error| error.to_string())?;
+    if let Some(missing) = wanted.iter().find(|wanted| !names.contains(wanted)) {
+        return Err(no_column(missing, &names));
     }
     let (mut requests, mut bytes) = (Vec::new(), 0);
     for (number, row) in reader.records().enumerate() {
@@ -65,6 +89,24 @@ fn read(csv: &CsvRequests, file: impl Read) -> Result<Vec<Entry>, String> {
         requests.push(Entry::Request(new));
     }
     Ok(requests)
+}
+
+fn no_column(missing: &str, names: &[String]) -> String {
+    let shown: Vec<String> =
+        names.iter().take(MAX_NAMED).map(|name| printable(name, MAX_NAME_BYTES)).collect();
+    let shown = || shown.iter().map(String::as_str);
+    let missing = printable(missing, MAX_NAME_BYTES);
+    let hint = nearest(&missing, shown());
+    // Without a near name the hint lists all of them.
+    let found = match hint.starts_with(':') {
+        true => format!(" The first row names {}", listed(shown())),
+        false => String::new(),
+    };
+    let more = match names.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("there is no column `{missing}`{hint}{found}{more}")
 }
 
 #[cfg(test)]
@@ -92,9 +134,21 @@ mod tests {
     }
 
     #[test]
+    fn columns_may_be_separated_by_other_marks_than_commas() {
+        for text in ["term;lang\na, b;de\n", "term\tlang\na, b\tde\n", "term|lang\r\na, b|de"] {
+            let requests = of(text).unwrap();
+            assert!(requests[0].contains(r#""data":{"lang":"de","term":"a, b"}"#), "{requests:?}");
+        }
+    }
+
+    #[test]
     fn a_row_that_makes_no_request_is_named_with_its_line() {
         for (text, why) in [
-            ("term\na\n", "line 2: there is no carried value `lang`"),
+            ("term\na\n", "there is no column `lang`; there are `term`"),
+            (
+                "term,lnag\n",
+                "there is no column `lang`: did you mean `lnag`? The first row names `term` and `lnag`",
+            ),
             ("term,lang\na,b\nc\n", "line: 3"),
             ("term,$x\na,b\n", "`$x`"),
         ] {

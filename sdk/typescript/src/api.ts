@@ -884,6 +884,13 @@ export interface components {
             handed_pending: number;
             /** @description Whether sources of it were not read to their end: whoever read them died, was stopped, or met an error */
             incomplete: boolean;
+            /**
+             * @description In a crawl that fetches pages again, how many are `new`, `changed`, `unchanged` and `gone`; also those of pages whose
+             *     servers said that they had not changed, which are not among `items`
+             */
+            item_changes: {
+                [key: string]: number;
+            };
             /** @description How many of each kind; those of a spider without kinds have an empty name */
             item_kinds: {
                 [key: string]: number;

@@ -4,18 +4,25 @@ use std::collections::BTreeMap;
 
 use anstream::println;
 use anstyle::{AnsiColor, Style};
+use futures::future::join_all;
 use serde_json::{Value, json};
 use trawl_cli::{Outcome, count, print_json};
 use trawl_common::dead_letters::Failed;
 use trawl_common::exit::Exit;
+use trawl_common::frontier::Work;
 use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::outcome::{Class, Reason};
+use trawl_common::ports;
+use trawl_common::request::{NewRequest, RequestView};
 use trawl_common::text::{escape_json, printable};
 use trawl_common::web::url::MAX_URL_BYTES;
 
 use super::dead_letters;
 use super::filter::{Filter, Walk};
 use crate::backend::Backend;
+
+/// Maximum number of bytes of a body or a recipe that the list shows.
+const MAX_SHOWN_BYTES: usize = 200;
 
 /// The command-line arguments of `trawl dlq list`.
 #[derive(clap::Args)]
@@ -39,10 +46,12 @@ impl Args {
         let mut walk = Walk::new(backend, &self.filter).await?;
         let mut listed = 0u64;
         while let Some((_, page)) = walk.next().await? {
-            for failed in &page {
+            let works = join_all(page.iter().map(|failed| asked(backend, failed))).await;
+            for (failed, work) in page.iter().zip(works) {
+                let work = work?;
                 match self.json {
-                    true => println!("{}", as_json(failed)),
-                    false => print_line(failed),
+                    true => println!("{}", as_json(failed, work.as_ref(), MAX_SHOWN_BYTES)),
+                    false => print_line(failed, work.as_ref()),
                 }
             }
             listed += page.len() as u64;
@@ -79,10 +88,26 @@ impl Args {
     }
 }
 
-/// Formats a dead letter as JSON.
-pub(super) fn as_json(failed: &Failed) -> String {
+/// Returns the request or the task of a dead letter; `None` for a URL, and if its content is lost.
+pub(super) async fn asked(backend: &Backend, failed: &Failed) -> ports::Result<Option<Work>> {
+    match failed.key() {
+        Some(key) if key.url().is_none() => backend.control.readable_work(&failed.crawl, &key).await,
+        _ => Ok(None),
+    }
+}
+
+/// Formats a dead letter as JSON, with up to `most` bytes of its recipe or the body of its request.
+pub(super) fn as_json(failed: &Failed, work: Option<&Work>, most: usize) -> String {
     let Failed { crawl, url, note } = failed;
     let mut object = json!({ "url": url, "crawl": crawl.id, "spider": crawl.spider });
+    match work {
+        Some(Work::Request(request)) => {
+            object["request"] = json!(RequestView::from(&request.new));
+            object["request"]["body"] = body(&request.new, most).into();
+        }
+        Some(Work::Task(task)) => object["recipe"] = printable(task.new.recipe.as_str(), most).into(),
+        Some(Work::Url(_)) | None => {}
+    }
     if let (Some(object), Value::Object(note)) = (object.as_object_mut(), note_as_json(note)) {
         object.extend(note);
     }
@@ -96,15 +121,36 @@ pub(crate) fn note_as_json(note: &DeadLetterEntry) -> Value {
     json
 }
 
-fn print_line(failed: &Failed) {
+/// Returns the start of a request's body; `None` if it has none, or one that is no text.
+fn body(request: &NewRequest, most: usize) -> Option<String> {
+    request.body.text().filter(|text| !text.is_empty()).map(|text| printable(text, most))
+}
+
+/// Returns what distinguishes a request or a task from others of its URL or spider.
+fn in_short(work: &Work) -> Option<String> {
+    match work {
+        Work::Url(_) => None,
+        Work::Request(request) => {
+            let data = request.new.data.as_ref().filter(|_| request.new.body.is_empty());
+            let said = body(&request.new, MAX_SHOWN_BYTES)
+                .or_else(|| Some(printable(&data?.to_string(), MAX_SHOWN_BYTES)));
+            let method = request.new.method;
+            Some(said.map_or_else(|| method.to_string(), |said| format!("{method} {said}")))
+        }
+        Work::Task(task) => Some(printable(task.new.recipe.as_str(), MAX_SHOWN_BYTES)),
+    }
+}
+
+fn print_line(failed: &Failed, work: Option<&Work>) {
     let cause = &failed.note.cause;
     let (dim, red) = (Style::new().dimmed(), Style::new().fg_color(Some(AnsiColor::Red.into())));
     println!(
-        "{dim}{}{dim:#}  {red}{:<8}{red:#} {}  {}  {dim}{}{dim:#}",
+        "{dim}{}{dim:#}  {red}{:<8}{red:#} {}{}  {}  {dim}{}{dim:#}",
         cause.failed_at,
         cause.reason.as_str(),
         // Other programs can write to the store.
         printable(&failed.url, MAX_URL_BYTES),
+        work.and_then(in_short).map(|short| format!("  {short}")).unwrap_or_default(),
         printable(&cause.error, 1024),
         failed.crawl.id,
     );

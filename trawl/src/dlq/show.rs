@@ -12,7 +12,7 @@ use trawl_common::task::MAX_RECIPE_BYTES;
 use trawl_common::text::printable;
 use trawl_common::web::url::MAX_URL_BYTES;
 
-use super::list::as_json;
+use super::list::{as_json, asked};
 use crate::backend::Backend;
 
 /// The command-line arguments of `trawl dlq show`.
@@ -33,13 +33,12 @@ impl Args {
             for failed in dead_letters::named(&*backend.control, &crawl, &self.url).await? {
                 found = true;
                 if self.json {
-                    println!("{}", as_json(&failed))
-                } else {
-                    print(&failed)
+                    let work = asked(backend, &failed).await?;
+                    println!("{}", as_json(&failed, work.as_ref(), MAX_REQUEST_BYTES));
+                    continue;
                 }
-                if !self.json
-                    && let Some(said) = said(backend, &crawl, failed.key()).await?
-                {
+                print(&failed);
+                if let Some(said) = said(backend, &crawl, failed.key()).await? {
                     println!("{said}\n");
                 }
             }
@@ -134,7 +133,7 @@ mod tests {
         for (name, value) in lines(&failed) {
             assert!(!value.contains(is_harmful), "{name} {value:?}");
         }
-        let json = as_json(&failed);
+        let json = as_json(&failed, None, MAX_REQUEST_BYTES);
         assert!(!json.contains(is_harmful), "{json:?}");
         let read: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(read["error"], failed.note.cause.error.as_str());

@@ -42,7 +42,7 @@ pub(super) async fn run(
         crawl: CrawlRef::adhoc_of(spider.name.clone()).id,
         recipe,
         attempt: 1,
-        max_retries: handler.retries.unwrap_or(settings.retry.max),
+        max_retries: handler.retries.or(spider.retry.max).unwrap_or(settings.retry.max),
         priority: Default::default(),
     };
     match trial.task(task).await {

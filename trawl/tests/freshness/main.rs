@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::LIMIT;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -110,6 +110,10 @@ async fn a_recrawl_asks_once_for_each_page_and_takes_no_item_of_what_has_not_cha
         assert_eq!(again.items, []);
         assert_eq!((&again.stats["done"], &again.stats["skipped"]), (&0.into(), &3.into()));
         assert_eq!(again.stats["reasons"]["skipped:unchanged"], 3);
+        assert_eq!(
+            (&again.stats["items"], &again.stats["item_changes"]),
+            (&0.into(), &json!({"unchanged": 3}))
+        );
     }
 }
 
@@ -131,6 +135,7 @@ async fn what_has_changed_is_marked_whether_or_not_its_server_can_tell() {
         item("/p/young", "young", "new"),
     ];
     assert_eq!(again.items, expected);
+    assert_eq!(again.stats["item_changes"], json!({"new": 1, "changed": 2, "unchanged": 1}));
     let last = workspace.crawl("/sitemap.xml", CHANGED).await;
     let mute = [item("/p/mute", "mute", "unchanged"), item("/p/mute/changing", "new", "unchanged")];
     assert_eq!(last.items, mute);
@@ -182,7 +187,8 @@ async fn a_page_that_is_gone_is_forgotten() {
     workspace.crawl("/sitemap.xml", CHANGED).await;
     // Between reading the sitemap and fetching the page.
     workspace.site.put("/p/a", ChangingPage { location: Some("/gone".into()), ..ChangingPage::default() });
-    workspace.crawl("/sitemap.xml", CHANGED).await;
+    let gone = workspace.crawl("/sitemap.xml", CHANGED).await;
+    assert_eq!(gone.stats["item_changes"], json!({"gone": 1}));
     workspace.site.put("/p/a", ChangingPage::tagged("a"));
     let again = workspace.crawl("/sitemap.xml", CHANGED).await;
     assert_eq!(again.items, [item("/p/a", "a", "new")]);

@@ -6,7 +6,6 @@ mod no_page;
 pub(crate) mod page_output;
 pub(crate) mod settlement;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use trawl_common::frontier::message::Message;
@@ -47,21 +46,28 @@ impl ClaimedUrl {
     }
 
     /// Returns the outcome after a failure.
-    pub(crate) fn failed(&self, policy: &Retry, failure: Failure) -> Outcome {
-        retry::decide(&self.own(policy), failure, self.attempts + 1, UnixMs::now(), rand::random())
+    pub(crate) fn failed(&self, settings: &Retry, failure: Failure) -> Outcome {
+        let policy = self.policy(self.spider.spider.retry.apply(settings));
+        retry::decide(&policy, failure, self.attempts + 1, UnixMs::now(), rand::random())
     }
 
     /// Returns the outcome after a failure that is to be retried according to the spider's file.
-    pub(crate) fn failed_for_now(&self, policy: &Retry, failure: Failure) -> Outcome {
-        retry::again(&self.own(policy), failure, self.attempts + 1, UnixMs::now(), rand::random())
+    pub(crate) fn failed_for_now(&self, settings: &Retry, failure: Failure) -> Outcome {
+        self.again(self.spider.spider.retry.apply(settings), failure)
     }
 
-    /// Returns the policy, with the number of retries that a request sets.
-    fn own<'a>(&self, policy: &'a Retry) -> Cow<'a, Retry> {
-        match self.message.work.retries() {
-            Some(max) => Cow::Owned(Retry { max, ..policy.clone() }),
-            None => Cow::Borrowed(policy),
-        }
+    /// Returns the outcome after a failure of the spider's program.
+    pub(crate) fn program_failed(&self, settings: &Retry, failure: Failure) -> Outcome {
+        self.again(self.spider.program_retry(settings), failure)
+    }
+
+    fn again(&self, policy: Retry, failure: Failure) -> Outcome {
+        retry::again(&self.policy(policy), failure, self.attempts + 1, UnixMs::now(), rand::random())
+    }
+
+    /// Returns the policy of its spider with the number of retries that a request sets.
+    fn policy(&self, of_spider: Retry) -> Retry {
+        Retry { max: self.message.work.retries().unwrap_or(of_spider.max), ..of_spider }
     }
 
     /// Returns the request for its URL, if that is not a plain GET. The response to a request is neither

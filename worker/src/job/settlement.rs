@@ -38,6 +38,8 @@ pub(crate) struct Handled {
     pub(crate) place: Option<Place>,
     /// Maximum number of retries if its program fails; `None` for that of the settings.
     pub(crate) retries: Option<u32>,
+    /// Maximum number of retries by its spider's file; `None` for that of the settings.
+    pub(crate) spider_retries: Option<u32>,
 }
 
 /// The disposition of a URL or a task. Only its ends have an update of the page history, and only `Done` has results.
@@ -128,9 +130,10 @@ pub(crate) fn panicked() -> Outcome {
 impl Settlement {
     /// Creates the settlement of a URL or a task of which nothing more is known.
     pub(crate) fn new(message: Message, disposition: impl Into<Disposition>) -> Self {
-        let (attempts, took, slot, place) = Default::default();
+        let (attempts, took, slot, place, spider_retries) = Default::default();
         let (retries, disposition) = (message.work.retries(), disposition.into());
-        Self(Box::new(Handled { message, attempts, disposition, took, slot, place, retries }))
+        let handled = Handled { message, attempts, disposition, took, slot, place, retries, spider_retries };
+        Self(Box::new(handled))
     }
 
     /// Creates the settlement of a job.
@@ -139,7 +142,8 @@ impl Settlement {
         let mut settlement = Self::new(message, disposition);
         settlement.0.attempts = attempts;
         let of_program = spider.spider.handler.as_ref().and_then(|handler| handler.retries);
-        settlement.0.retries = settlement.0.retries.or(of_program);
+        settlement.0.retries = settlement.0.retries.or(of_program).or(spider.spider.retry.max);
+        settlement.0.spider_retries = spider.spider.retry.max;
         settlement
     }
 
@@ -222,8 +226,8 @@ impl Settlement {
     }
 
     /// Turns this into a failure, because the program's items cannot be read to their end.
-    pub(crate) fn failed(mut self, settings: &Retry, failure: Failure) -> Self {
-        let policy = Retry { max: self.0.retries.unwrap_or(settings.max), ..settings.clone() };
+    pub(crate) fn failed(mut self, policy: Retry, failure: Failure) -> Self {
+        let policy = Retry { max: self.0.retries.unwrap_or(policy.max), ..policy };
         let (attempts, now) = (self.0.attempts + 1, UnixMs::now());
         self.0.disposition = retry::again(&policy, failure, attempts, now, rand::random()).into();
         self

@@ -18,7 +18,11 @@ use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Reason, Skip, Terminal};
 use trawl_common::metrics;
-use trawl_common::ports::{self, Claim, Completion, Error, Fatal, Finish, Frontier, History, Settled};
+use trawl_common::ports::{
+    self, Claim, Completion, Error, Fatal, Finish, Frontier, History, PageVisit, Settled,
+};
+use trawl_common::spider::ItemCounts;
+use trawl_common::spider::page_history::Visited;
 use trawl_common::time::UnixMs;
 use trawl_common::trace::Attempt;
 use trawl_common::web::host::HostKey;
@@ -224,7 +228,13 @@ fn ruling(settler: &Settler, handled: Handled) -> ports::Settlement {
         Disposition::Skipped { skip, memory } => {
             debug!(url = %message.work, reason = skip.as_str(), "skipped");
             let note = (skip == Skip::Blocked).then(|| note(&message, blocked(settler, attempts)));
-            let finish = Finish { why: Some(skip.as_str()), note, ..finish(Terminal::Skipped) };
+            let items = match &memory {
+                Some(PageVisit::Visited(Visited { items: Some(tally), .. })) => {
+                    ItemCounts::unchanged(tally.total())
+                }
+                _ => ItemCounts::default(),
+            };
+            let finish = Finish { why: Some(skip.as_str()), note, items, ..finish(Terminal::Skipped) };
             finish_with(Completion { memory, ..Completion::new(finish) })
         }
         Disposition::Failed { failure, reason, memory } => {

@@ -216,7 +216,10 @@ async fn store_file(
                 }
             }
             Ok(None) => return Ok(settlement),
-            Err(failure) => return Ok(settlement.failed(&storage.context.settings.retry, failure)),
+            Err(failure) => {
+                let policy = spider.spider.retry.apply(&storage.context.settings.retry);
+                return Ok(settlement.failed(policy, failure));
+            }
         }
         if storage.frontier.extend(&[settlement.message()]).await? != [true] {
             return Ok(settlement.lost());

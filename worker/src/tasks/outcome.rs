@@ -42,14 +42,15 @@ pub(super) fn view(claimed: &Claimed, spider: &LoadedSpider, task: &Task, settin
         crawl: claimed.message.crawl.id.clone(),
         recipe: task.new.recipe.clone(),
         attempt: claimed.attempts + 1,
-        max_retries: max_retries(spider, task, settings),
+        max_retries: retry_policy(spider, task, settings).max,
         priority: task.new.priority,
     }
 }
 
-/// Returns the maximum number of retries of a task.
-fn max_retries(spider: &LoadedSpider, task: &Task, settings: &Settings) -> u32 {
-    task.new.retries.unwrap_or_else(|| spider.retry(&settings.retry).max)
+/// Returns the retry policy of a task.
+fn retry_policy(spider: &LoadedSpider, task: &Task, settings: &Settings) -> Retry {
+    let policy = spider.program_retry(&settings.retry);
+    Retry { max: task.new.retries.unwrap_or(policy.max), ..policy }
 }
 
 /// Returns the settlement of a task that was run.
@@ -61,7 +62,7 @@ pub(super) fn settlement(
     ran: Ran,
 ) -> Settlement {
     let Context { settings, health, log, .. } = &*tasks.context;
-    let max = max_retries(&spider, task, settings);
+    let policy = retry_policy(&spider, task, settings);
     let done = match ran {
         Ran::Done(gave) => output(tasks.spiders.all(), log, &claimed.message, spider, gave),
         Ran::Failed(failure) => Err(failure),
@@ -74,18 +75,15 @@ pub(super) fn settlement(
     let settlement = match done {
         Ok(output) => Settlement::of_done_task(claimed.clone(), output),
         Err(failure) => {
-            let outcome = failed(max, &settings.retry, claimed.attempts + 1, failure);
-            Settlement::of_task(claimed.clone(), outcome)
+            // Whatever the class: the program knows best whether another try makes sense.
+            let (attempts, now) = (claimed.attempts + 1, UnixMs::now());
+            Settlement::of_task(
+                claimed.clone(),
+                retry::again(&policy, failure, attempts, now, rand::random()),
+            )
         }
     };
-    settlement.with_retries(Some(max))
-}
-
-/// Returns the outcome of a failed task, whatever the class of failure: the program knows best whether another try
-/// makes sense.
-fn failed(max: u32, settings: &Retry, attempts: u32, failure: Failure) -> Outcome {
-    let policy = Retry { max, ..settings.clone() };
-    retry::again(&policy, failure, attempts, UnixMs::now(), rand::random())
+    settlement.with_retries(Some(policy.max))
 }
 
 /// Returns the results of a finished task, unless they cannot be taken.

@@ -122,6 +122,7 @@ impl Reporter {
             latency: self.latencies.take(),
             trouble: self.waits(),
             lacks: self.idle_reasons.lacks(),
+            troubles: self.context.health.spider_troubles(),
             running: self.watch.tasks(),
             programs: self.spiders.programs(),
             outdated: self.spiders.outdated(),

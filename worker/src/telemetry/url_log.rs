@@ -75,11 +75,11 @@ impl UrlLog {
         }
     }
 
-    /// Formats the number of a retry and the maximum: `2/3`. Failures of a program and requests may have
+    /// Formats the number of a retry and the maximum: `2/3`. Failures of a program, requests and spiders may have
     /// their own maximum.
     fn retry(&self, handled: &Handled, failure: &Failure) -> String {
         let of_program = handled.retries.filter(|_| failure.class == Class::Handler);
-        let own = handled.message.work.retries().or(of_program);
+        let own = handled.message.work.retries().or(of_program).or(handled.spider_retries);
         format!("{}/{}", handled.attempts + 1, own.unwrap_or(self.retries))
     }
 

@@ -49,6 +49,7 @@ impl LastBeat {
             latency: beat.latency,
             health: beat.trouble.clone().unwrap_or_else(|| WorkerState::WELL.to_owned()),
             lacks: beat.lacks.clone(),
+            troubles: beat.troubles.clone(),
             running: beat.running.clone(),
             programs: beat.programs.clone(),
             outdated: beat.outdated.clone(),

@@ -111,6 +111,12 @@ impl Jobs for EmbeddedJobs {
         self.store.call(move |db, _| forget(db, keep, age, UnixMs::now())).await
     }
 
+    async fn forget_one(&self, job: &CrawlId) -> ports::Result<bool> {
+        let id = job.clone();
+        let forget = "DELETE FROM jobs WHERE id = ?1 AND ended IS NOT NULL";
+        self.store.call(move |db, _| Ok(db.execute(forget, [id.as_str()])? > 0)).await
+    }
+
     async fn wake_up(&self) {
         self.submitted.notified().await;
     }

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use trawl_common::events::{CrawlEvent, EventKind};
 use trawl_common::explain;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::Result;
+use trawl_common::ports::{Result, WorkerState};
 use trawl_common::settings::Log;
 use trawl_common::time::UnixMs;
 
@@ -19,6 +20,10 @@ use crate::redis::workers::logs::RedisLogs;
 
 /// The field with the progress of the crawl, and the time since when it has been unchanged.
 const PROGRESS: &str = "progress";
+/// The field with the times of the last trouble that keeps workers from the crawl.
+const TROUBLE: &str = "trouble";
+/// The time without trouble after which further trouble is told again.
+const CALM: Duration = Duration::from_secs(5 * 60);
 /// The field that says how the result of the crawl is judged.
 pub(crate) const JUDGING: &str = "judging";
 /// The field that says that the log has the crawl's end.
@@ -50,9 +55,35 @@ impl FromStr for Progress {
     }
 }
 
+/// The time since when workers have had trouble with the crawl, and when they were last seen to have it.
+#[derive(Clone, Copy, Debug)]
+struct Troubled {
+    since: UnixMs,
+    last: UnixMs,
+}
+
+impl fmt::Display for Troubled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.since.0, self.last.0)
+    }
+}
+
+impl FromStr for Troubled {
+    type Err = ();
+    fn from_str(text: &str) -> std::result::Result<Self, ()> {
+        let (since, last) = text.split_once(' ').ok_or(())?;
+        Ok(Self { since: UnixMs(since.parse().map_err(drop)?), last: UnixMs(last.parse().map_err(drop)?) })
+    }
+}
+
 impl RedisRecords {
     /// Returns the events of a crawl that is not over, or whose end was not announced yet, except for the end itself.
-    pub(crate) async fn notice(&self, crawl: &CrawlRef, now: UnixMs) -> Result<Vec<CrawlEvent>> {
+    pub(crate) async fn notice(
+        &self,
+        crawl: &CrawlRef,
+        workers: &[WorkerState],
+        now: UnixMs,
+    ) -> Result<Vec<CrawlEvent>> {
         let Some(stats) = self.read_stats(crawl).await? else { return Ok(Vec::new()) };
         let key = CrawlKeys::new(crawl).told;
         let stored: HashMap<String, String> = self.redis.query(redis::cmd("HGETALL").arg(&key)).await?;
@@ -71,6 +102,9 @@ impl RedisRecords {
         let was_held = noted.count(&EventKind::Lapsed.to_string())? > 0;
         if stats.held.is_some() && !was_held {
             news.push(CrawlEvent { kind: EventKind::Lapsed, at: now, stats: stats.clone() });
+        }
+        if is_running && stats.pending > 0 {
+            news.extend(self.notice_trouble(&noted, workers, &stats, now).await?);
         }
         let progress = noted.read(PROGRESS)?;
         match is_running && stats.pending > 0 {
@@ -110,6 +144,29 @@ impl RedisRecords {
         Ok(has_stalled.then_some(CrawlEvent { kind: EventKind::Stalled, at, stats }))
     }
 
+    /// Returns the event that workers have trouble with the crawl. It is told once they were seen twice to have it, as it
+    /// may pass at once, and again only after [`CALM`].
+    async fn notice_trouble(
+        &self,
+        noted: &Fields,
+        workers: &[WorkerState],
+        stats: &CrawlStats,
+        now: UnixMs,
+    ) -> Result<Option<CrawlEvent>> {
+        let troubles = explain::spider_troubles(workers, &stats.spider);
+        if troubles.is_empty() {
+            return Ok(None);
+        }
+        let known: Option<Troubled> = noted.read(TROUBLE)?;
+        let known = known.filter(|known| known.last <= now && now.since(known.last) < CALM);
+        let since = known.map_or(now, |known| known.since);
+        self.keep_noted(&stats.crawl_ref(), TROUBLE, &Troubled { since, last: now }).await?;
+        let was_noted = noted.read(&EventKind::Degraded.to_string())? == Some(since.0);
+        let stats = CrawlStats { troubles, ..stats.clone() };
+        let event = CrawlEvent { kind: EventKind::Degraded, at: since, stats };
+        Ok((known.is_some() && !was_noted).then_some(event))
+    }
+
     /// Returns the events of a crawl that is over, which name the sources that were not read.
     pub(crate) async fn news_of_end(&self, crawl: &CrawlRef) -> Result<Vec<CrawlEvent>> {
         let Some(mut stats) = self.read_stats(crawl).await? else { return Ok(Vec::new()) };
@@ -133,6 +190,7 @@ impl RedisRecords {
         let value = match event.kind {
             // The crawl may continue, and stall again.
             EventKind::Stalled => event.stats.counts.ended(),
+            EventKind::Degraded => event.at.0,
             _ => 1,
         };
         self.keep_noted(&event.stats.crawl_ref(), &event.kind.to_string(), &value).await

@@ -294,6 +294,11 @@ impl Jobs for RedisJobs {
         self.run(call.arg(keep).arg(age.as_millis() as u64)).await
     }
 
+    async fn forget_one(&self, job: &CrawlId) -> Result<bool> {
+        let mut call = self.call(&self.scripts.forget);
+        Ok(self.run::<u64>(call.arg(job.as_str())).await? > 0)
+    }
+
     async fn wake_up(&self) {
         match &self.wake_ups {
             Some(wake_ups) => wake_ups.next().await,

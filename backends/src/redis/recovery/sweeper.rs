@@ -70,8 +70,12 @@ impl RedisRecords {
             let limited = crawls.iter().filter(|one| one.is_open() && one.max_pages.is_some());
             backup.count(limited.map(|one| (one.crawl.id.to_string(), one.done)).collect()).await;
         }
+        let workers = match crawls.iter().any(Standing::is_running) {
+            true => self.read_workers().await?,
+            false => Vec::new(),
+        };
         for standing in crawls.iter().filter(|one| !(one.is_over() && one.is_announced)) {
-            let news = self.notice(&standing.crawl, now).await;
+            let news = self.notice(&standing.crawl, &workers, now).await;
             sweep.news.extend(self.unless_wrong_type(&standing.crawl, news).await?.unwrap_or_default());
         }
         if let Some(backup) = &self.backup {

@@ -28,7 +28,8 @@ use trawl_common::settings::{Dedup, Redis};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::{
-    Admission, Claims, DeadLetters, Lease, Outbox, Past, Probe, ProbeTimes, Recovery, Settlements, Sweep,
+    Admission, Claims, DeadLetters, Heartbeats, Lease, Outbox, Past, Probe, ProbeTimes, Recovery,
+    Settlements, Sweep,
 };
 use trawl_testkit::servers;
 

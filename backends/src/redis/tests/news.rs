@@ -3,7 +3,7 @@
 use trawl_common::events::EventKind;
 use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::outcome::{Reason, Terminal};
-use trawl_common::ports::{Control, Finish, Stats};
+use trawl_common::ports::{Control, Finish, Heartbeat, Stats};
 use trawl_common::settings::Events;
 use trawl_common::time::UnixMs;
 
@@ -122,6 +122,41 @@ async fn a_crawl_that_is_held_is_told_of_once_each_time() {
         fixture.frontier.resume(&fixture.crawl).await.unwrap();
         assert_eq!(fixture.news().await, []);
     }
+}
+
+#[tokio::test]
+async fn a_crawl_whose_sink_is_away_is_told_of_once() {
+    let fixture = Fixture::new().await;
+    // Less than a day ahead of this machine's clock, by which heartbeats are kept.
+    fixture.set_clock(HOUR).await;
+    let lease = fixture.open().await;
+    fixture.send(&lease, 0..2).await;
+    fixture.tell().await;
+    let beat = async |trouble: Option<&str>| {
+        let of = |why: &str| (fixture.crawl.spider.clone(), why.to_owned());
+        let beat = Heartbeat {
+            trouble: Some("spider other: postgres: connection refused".to_owned()),
+            troubles: trouble.map(of).into_iter().collect(),
+            ..Heartbeat::idle(fixture.worker.clone())
+        };
+        // It is kept, and refused only since the test's clock is far from this machine's.
+        fixture.frontier.beat(&beat, HOUR).await.unwrap_err();
+    };
+    beat(None).await;
+    assert_eq!((fixture.news().await, fixture.news().await), (vec![], vec![]), "another spider's");
+    beat(Some("spider default: postgres: connection refused")).await;
+    assert_eq!(fixture.news().await, [], "it may pass at once");
+    let event = fixture.look().await.news.remove(0);
+    assert_eq!((event.name(), fixture.tell().await), ("crawl.degraded".to_owned(), vec![event.kind]));
+    let body = serde_json::to_value(&event).unwrap();
+    let note = body["notes"][0].as_str().unwrap();
+    assert!(note.ends_with("once this is mended: spider default: postgres: connection refused"), "{note}");
+    fixture.set_clock(HOUR + Duration::from_secs(240)).await;
+    assert_eq!(fixture.news().await, [], "it goes on");
+    fixture.set_clock(HOUR + Duration::from_secs(800)).await;
+    beat(Some("spider default: postgres: connection refused")).await;
+    assert_eq!(fixture.news().await, [], "it has just begun again");
+    assert_eq!(fixture.tell().await, [EventKind::Degraded], "after five minutes without it");
 }
 
 #[tokio::test]

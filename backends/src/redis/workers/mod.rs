@@ -40,6 +40,8 @@ impl Heartbeats for RedisRecords {
             .arg(beat.trouble.as_deref().unwrap_or(WorkerState::WELL))
             .arg("lacks")
             .arg(serde_json::to_string(&beat.lacks).unwrap_or_default())
+            .arg("troubles")
+            .arg(serde_json::to_string(&beat.troubles).unwrap_or_default())
             .arg("running")
             .arg(serde_json::to_string(&beat.running).unwrap_or_default())
             .arg("programs")
@@ -126,6 +128,7 @@ impl RedisRecords {
                 health: text("health").to_owned(),
                 // Fields that an older program does not send are empty.
                 lacks: serde_json::from_str(text("lacks")).unwrap_or_default(),
+                troubles: serde_json::from_str(text("troubles")).unwrap_or_default(),
                 running: serde_json::from_str(text("running")).unwrap_or_default(),
                 programs: serde_json::from_str(text("programs")).unwrap_or_default(),
                 outdated: serde_json::from_str(text("outdated")).unwrap_or_default(),

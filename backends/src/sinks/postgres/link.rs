@@ -14,7 +14,7 @@ use trawl_common::settings::ServerUrl;
 use trawl_web::Guard;
 
 use super::error::failed;
-use super::relation::Relation;
+use super::relation::{CHANGED_AT, Relation};
 use super::table::quoted;
 use crate::tls;
 
@@ -235,8 +235,27 @@ fn upsert(table: &Relation<'_>) -> String {
         latest = table.latest_by,
         names = list(&|name, _| name.to_owned()),
         typed = list(&|name, kind| format!("{name} {kind}")),
-        replaced = list(&|name, _| format!("{name} = excluded.{name}")),
+        replaced = list(&|name, _| format!("{name} = {}", replacement(table, name))),
     )
+}
+
+/// Returns the expression for the new value of a column, given in quotes, of a row that is replaced.
+fn replacement(table: &Relation<'_>, name: &str) -> String {
+    let Some(content) = table.content.as_ref().filter(|_| name == quoted(CHANGED_AT)) else {
+        return format!("excluded.{name}");
+    };
+    let row = |of: &str| {
+        let columns: Vec<String> = content.iter().map(|column| format!("{of}.{}", quoted(column))).collect();
+        format!("ROW({})", columns.join(", "))
+    };
+    match content.is_empty() {
+        true => format!("kept.{name}"),
+        false => format!(
+            "CASE WHEN {} IS DISTINCT FROM {} THEN excluded.{name} ELSE kept.{name} END",
+            row("kept"),
+            row("excluded")
+        ),
+    }
 }
 
 #[cfg(test)]

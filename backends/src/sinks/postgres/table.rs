@@ -10,7 +10,7 @@ use trawl_common::spider::{Field, Kind, Spider};
 use trawl_common::text::start_of;
 
 use super::cell::Type;
-use super::relation::Relation;
+use super::relation::{CHANGED_AT, Relation};
 use crate::sinks::columns::{self, Shape, Take};
 
 /// PostgreSQL cuts longer names off without a word.
@@ -20,6 +20,8 @@ const MAX_NAME: usize = 63;
 pub(super) struct Table {
     pub(super) name: String,
     kinds: Vec<Option<String>>,
+    /// Number of the first columns, which every item has, before those of its content.
+    own: usize,
     pub(super) columns: Vec<Column>,
 }
 
@@ -64,6 +66,7 @@ pub(super) fn tables(one: Option<&str>, spider: &Spider) -> Result<Vec<Table>> {
     if spider.handler.is_some() {
         tables.iter_mut().for_each(Table::add_all_fields);
     }
+    tables.iter_mut().for_each(Table::add_changed_at);
     Ok(tables)
 }
 
@@ -74,7 +77,8 @@ impl Table {
             kind: Type::new(shape),
             holds: Holds::Own(take),
         };
-        Self { name, kinds: Vec::new(), columns: columns::own(spider).map(own).collect() }
+        let columns: Vec<Column> = columns::own(spider).map(own).collect();
+        Self { name, kinds: Vec::new(), own: columns.len(), columns }
     }
 
     /// Adds the column of a field. Kinds of item that share a table may share its columns too.
@@ -115,10 +119,30 @@ impl Table {
         self.columns.push(Column { name, kind: Type::new(shape), holds: Holds::Own(take) });
     }
 
+    /// Adds the column with the time of the last change, unless a field has its name.
+    fn add_changed_at(&mut self) {
+        if self.columns.iter().all(|other| other.name != CHANGED_AT) {
+            let holds = Holds::Own(|item| item.fetched_at.as_str().into());
+            self.columns.push(Column { name: CHANGED_AT.to_owned(), kind: Type::Time, holds });
+        }
+    }
+
     /// Returns the table in the form that statements use.
     pub(super) fn relation(&self) -> Relation<'_> {
         let columns = self.columns.iter().map(|column| (&*column.name, column.kind)).collect();
-        Relation { name: Cow::Borrowed(&self.name), latest_by: "fetched_at", columns: Cow::Owned(columns) }
+        let has_changed_at = |last: &Column| last.name == CHANGED_AT && matches!(last.holds, Holds::Own(_));
+        let content = match self.columns.split_last() {
+            Some((last, before)) if has_changed_at(last) => {
+                Some(before.iter().skip(self.own).map(|column| &*column.name).collect())
+            }
+            _ => None,
+        };
+        Relation {
+            name: Cow::Borrowed(&self.name),
+            latest_by: "fetched_at",
+            columns: Cow::Owned(columns),
+            content,
+        }
     }
 
     /// Whether the table holds items of this item's kind.
@@ -216,7 +240,7 @@ mod tests {
             .iter()
             .map(|column| quoted(&column.name))
             .collect();
-        assert_eq!(own, ["\"item_url\"", "\"Preis \"\"€\"\"\""]);
+        assert_eq!(own, ["\"item_url\"", "\"Preis \"\"€\"\"\"", "\"changed_at\""]);
     }
 
     #[test]

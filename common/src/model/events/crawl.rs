@@ -16,6 +16,8 @@ pub enum EventKind {
     Started,
     /// None of its URLs has ended for a while.
     Stalled,
+    /// A sink of it is away, or no worker can start its program ([`CrawlStats::troubles`]).
+    Degraded,
     /// Too many of its URLs fail.
     Failing,
     /// It is paused, as its spider's log-in keeps failing ([`CrawlStats::held`]).
@@ -98,13 +100,14 @@ impl CrawlEvent {
         }
     }
 
-    /// The id of the event, equal for all copies of it. A crawl may stall, or be held, more than once.
+    /// The id of the event, equal for all copies of it. A crawl may stall, be degraded, or be held more than once.
     pub fn id(&self) -> String {
         let Self { kind, stats, .. } = self;
         match kind {
             EventKind::Stalled | EventKind::Lapsed => {
                 format!("{}.{kind}.{}", stats.crawl, stats.counts.ended())
             }
+            EventKind::Degraded => format!("{}.{kind}.{}", stats.crawl, self.at.0),
             _ => format!("{}.{kind}", stats.crawl),
         }
     }

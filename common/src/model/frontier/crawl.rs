@@ -14,11 +14,18 @@ use crate::time::UnixMs;
 /// The beginning of reasons that count items.
 pub const ITEMS: &str = "items:";
 
+/// The beginning of reasons that count items by the result of comparing them with those of the last crawl.
+pub const CHANGES: &str = "change:";
+
 /// The beginning of reasons that count items which have a field that `[expect]` names.
 pub const HAS: &str = "has:";
 
 /// The reason that counts pages which gave no item although their spider extracts some.
 pub const WITHOUT_ITEMS: &str = "done:without_items";
+
+/// The reason that counts those of them that have a field for a password, as a log-in page has, though their spider does not
+/// log in.
+pub const LOGIN_FORM: &str = "done:login_form";
 
 /// The beginning of reasons that count pages which lack a required field.
 const MISSING: &str = "missing:";
@@ -186,6 +193,9 @@ pub struct CrawlStats {
     pub items: u64,
     /// How many of each kind; those of a spider without kinds have an empty name.
     pub item_kinds: BTreeMap<String, u64>,
+    /// In a crawl that fetches pages again, how many are `new`, `changed`, `unchanged` and `gone`. The items of pages whose
+    /// servers said that they had not changed are among the unchanged ones, and not among `items`.
+    pub item_changes: BTreeMap<String, u64>,
     /// The number of URLs by the reason why they ended: `failed:http`, `skipped:robots`; of pages without a required
     /// field: `missing:price`; of links that each limit left out: `left_out:depth`; of work handed
     /// to another spider: `handed:shop`; and of sources' entries that were not admitted: `dropped:seen`.
@@ -201,6 +211,9 @@ pub struct CrawlStats {
     /// Sources that were not read to their end, each with the reason, where the log was asked for them.
     #[serde(skip)]
     pub unread: Vec<String>,
+    /// Problems that keep workers from its work alone, in words, where the workers were asked for them.
+    #[serde(skip)]
+    pub troubles: Vec<String>,
     /// How its result is judged.
     #[serde(skip)]
     pub judging: Judging,
@@ -277,11 +290,13 @@ impl CrawlStats {
             bytes: 0,
             items: 0,
             item_kinds: BTreeMap::new(),
+            item_changes: BTreeMap::new(),
             reasons: BTreeMap::new(),
             required: BTreeMap::new(),
             left_out: 0,
             seconds: 0.0,
             unread: Vec::new(),
+            troubles: Vec::new(),
             judging: Judging::default(),
             discovered: false,
             started,
@@ -299,6 +314,11 @@ impl CrawlStats {
         for (reason, number) in kinds {
             self.items += number;
             *self.item_kinds.entry(reason[ITEMS.len()..].to_owned()).or_default() += number;
+        }
+        let (changes, reasons): (BTreeMap<_, _>, _) =
+            reasons.into_iter().partition(|(reason, _): &(String, u64)| reason.starts_with(CHANGES));
+        for (reason, number) in changes {
+            *self.item_changes.entry(reason[CHANGES.len()..].to_owned()).or_default() += number;
         }
         let (required, reasons): (BTreeMap<_, _>, _) = reasons
             .into_iter()

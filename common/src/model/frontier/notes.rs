@@ -1,7 +1,7 @@
 //! Sentences about what is amiss with a crawl, where its counters alone do not say it.
 
 use crate::frontier::DedupScope;
-use crate::frontier::crawl::{CrawlStats, HANDED, SEEN};
+use crate::frontier::crawl::{CrawlStats, HANDED, LOGIN_FORM, SEEN};
 use crate::frontier::unmet::unmet;
 use crate::names::SpiderName;
 use crate::text::{count, counted, printable};
@@ -15,11 +15,12 @@ const FAILED_PERCENT: u8 = 50;
 /// The kinds of what can be amiss with a crawl, as metrics name them.
 pub const KINDS: [&str; 7] = ["held", "incomplete", "failing", "no_items", "no_fields", "unmet", "empty"];
 
-/// Returns sentences about what is amiss with a crawl, and which of its sources were not read, as far as the log was
-/// asked for them.
+/// Returns sentences about what is amiss with a crawl: problems of workers and sources that were not read come as far
+/// as workers and the log were asked for them.
 pub fn notes(stats: &CrawlStats) -> Vec<String> {
     let unread = stats.unread.iter().filter(|_| stats.incomplete).cloned();
-    amiss(stats).map(|(_, sentence)| sentence).chain(unread).collect()
+    let troubles = stats.troubles.iter().cloned();
+    troubles.chain(amiss(stats).map(|(_, sentence)| sentence)).chain(unread).collect()
 }
 
 /// Returns what is amiss with a crawl: one of [`KINDS`], and a sentence about it.
@@ -87,10 +88,12 @@ pub fn ended_without_items(stats: &CrawlStats) -> Option<String> {
     stats.ended_without_items().then(|| no_item(stats))
 }
 
-fn no_item(CrawlStats { crawl, spider, counts, .. }: &CrawlStats) -> String {
+fn no_item(stats: &CrawlStats) -> String {
+    let CrawlStats { crawl, spider, counts, .. } = stats;
     let pages = counted(counts.done, "page");
     format!(
-        "crawl {crawl} gives no item: it has {pages} without any, though its spider extracts some; {}",
+        "crawl {crawl} gives no item: it has {pages} without any, though its spider extracts some{}; {}",
+        login_forms(stats),
         way_out(spider)
     )
 }
@@ -100,7 +103,8 @@ pub fn without_fields(stats: &CrawlStats) -> Option<String> {
     let CrawlStats { crawl, spider, .. } = stats;
     let lost = on_pages(stats.lost_fields())?;
     Some(format!(
-        "no page of crawl {crawl} has what its spider requires: missing are {lost}; {}",
+        "no page of crawl {crawl} has what its spider requires: missing are {lost}{}; {}",
+        login_forms(stats),
         way_out(spider)
     ))
 }
@@ -126,6 +130,21 @@ fn on_pages<'a>(fields: impl Iterator<Item = (&'a str, u64)>) -> Option<String> 
 /// Returns what it yields too little of.
 fn less_than_expected(stats: &CrawlStats) -> Option<String> {
     Some(unmet(stats).join("; ")).filter(|unmet| !unmet.is_empty())
+}
+
+/// Says how many pages without items look like a log-in page.
+fn login_forms(stats: &CrawlStats) -> String {
+    match stats.reasons.get(LOGIN_FORM) {
+        None => String::new(),
+        Some(1) => {
+            "; 1 of them has a field for a password, as a log-in page has: does the site want a [session]?"
+                .to_owned()
+        }
+        Some(pages) => format!(
+            "; {} of them have a field for a password, as a log-in page has: does the site want a [session]?",
+            count(*pages)
+        ),
+    }
 }
 
 /// The next step if a selector no longer matches.

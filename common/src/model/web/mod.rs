@@ -8,6 +8,7 @@ pub mod freshness;
 pub mod headers;
 pub mod host;
 pub mod http_date;
+pub mod login_form;
 pub mod newcomers;
 pub mod paced;
 pub mod response;

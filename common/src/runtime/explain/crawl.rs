@@ -3,6 +3,8 @@
 use super::host::LEFT_ALONE;
 use super::{Explainer, Workers, host, now, shortened};
 use crate::frontier::crawl::{CrawlState, CrawlStats, HostStats};
+use crate::names::CrawlId;
+use crate::nearest::listed;
 use crate::ports::{HostState, Places, Result, Stats};
 use crate::settings::Politeness;
 use crate::text::counted;
@@ -11,7 +13,7 @@ use crate::time::UnixMs;
 /// Maximum number of hosts of a crawl whose state is checked: those with the most URLs.
 const MAX_HOSTS: usize = 1_000;
 
-/// Maximum number of held hosts that are named.
+/// Maximum number of held hosts, or of crawls ahead, that are named.
 const MAX_NAMED: usize = 5;
 
 /// The next step where hosts are in a back-off.
@@ -33,6 +35,7 @@ impl Explainer<'_> {
             places: self.stats.places(&crawl).await?,
             workers: Workers::ask(self).await?,
             politeness: &self.settings.politeness,
+            ahead: self.ahead(stats).await?,
             now: now(),
         };
         let words = facts.words();
@@ -47,6 +50,20 @@ impl Explainer<'_> {
         Ok(Vec::from_iter(is_empty.then(|| {
             format!("{queued} have no message in a queue, as after a crash: each is sent again within {patience:?} or so")
         })))
+    }
+}
+
+impl Explainer<'_> {
+    /// Returns the crawls that a crawl in the queue of jobs waits for, as its spider runs no more at once.
+    async fn ahead(&self, stats: &CrawlStats) -> Result<Vec<CrawlId>> {
+        if stats.status != CrawlState::Pending {
+            return Ok(Vec::new());
+        }
+        let open = self.stats.open_crawls(&stats.spider).await?.into_iter();
+        let ahead = open.filter(|other| other.crawl != stats.crawl && !other.crawl_ref().is_adhoc());
+        let ahead: Vec<CrawlId> = ahead.map(|other| other.crawl).collect();
+        let most = self.settings.jobs.per_spider.get() as usize;
+        Ok(if ahead.len() < most { Vec::new() } else { ahead })
     }
 }
 
@@ -77,6 +94,8 @@ struct Facts<'a> {
     places: Places,
     workers: Workers,
     politeness: &'a Politeness,
+    /// The crawls that it waits for in the queue of jobs.
+    ahead: Vec<CrawlId>,
     now: UnixMs,
 }
 
@@ -113,6 +132,10 @@ impl Facts<'_> {
     fn status(&self) -> Option<String> {
         let CrawlStats { crawl, status, pending, discovered, .. } = self.stats;
         match (status, pending) {
+            (CrawlState::Pending, _) if !self.ahead.is_empty() => {
+                let ahead = listed(self.ahead.iter().take(MAX_NAMED).map(CrawlId::as_str));
+                Some(format!("it waits for the end of {ahead}: its spider runs no more crawls at once (`jobs.per_spider`)"))
+            }
             (CrawlState::Pending, _) => Some("it waits in the queue of jobs until a worker begins it".to_owned()),
             (CrawlState::Paused, _) => Some(format!("it is paused: `trawl resume {crawl}`")),
             (CrawlState::Running, 0) if self.stats.crawl_ref().is_adhoc() => None,
@@ -189,6 +212,7 @@ mod tests {
             places: Places { queued: stats.pending, is_all: true, ..Places::default() },
             workers: workers(vec![worker("w1", WorkerState::WELL)]),
             politeness: &politeness,
+            ahead: Vec::new(),
             now: NOW,
         };
         change(&mut facts);
@@ -319,6 +343,23 @@ mod tests {
     }
 
     #[test]
+    fn a_crawl_names_its_own_trouble_where_workers_have_others_too() {
+        let found = words(&stats(2), |facts| {
+            let troubled = |name| WorkerState {
+                troubles: [("default".parse().unwrap(), "spider default: postgres: refused".to_owned())]
+                    .into(),
+                ..worker(name, "spider shop: postgres: refused")
+            };
+            facts.workers = workers(vec![troubled("w1"), troubled("w2"), worker("w3", "redis is full")]);
+        });
+        let expected = [
+            "the worker w3 goes on by itself once this is mended: redis is full",
+            "2 workers go on by themselves once this is mended: spider default: postgres: refused",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
     fn it_is_explained_what_no_worker_has_and_nothing_where_one_has_it() {
         let why = "[handler] run: there is no program `python9` in PATH";
         let lacks = || [("default".parse().unwrap(), why.to_owned())].into();
@@ -354,6 +395,11 @@ mod tests {
         };
         assert_eq!(of(CrawlState::Paused, true), "it is paused: `trawl resume c1`");
         assert!(of(CrawlState::Pending, false).contains("in the queue of jobs"));
+        let behind = CrawlStats { status: CrawlState::Pending, ..stats(0) };
+        let found = words(&behind, |facts| facts.ahead = vec!["c0".parse().unwrap()]);
+        let expected =
+            "it waits for the end of `c0`: its spider runs no more crawls at once (`jobs.per_spider`)";
+        assert_eq!(found, [expected]);
         assert!(of(CrawlState::Running, false).contains("sources are still being read"));
         assert!(of(CrawlState::Running, true).contains("as soon as it is certain"));
     }

@@ -120,16 +120,51 @@ impl Workers {
 
     /// Returns what keeps workers from working for a spider, as they say: not what keeps them from working for another
     /// alone, and, if the lack of the spider is said already, not that again.
-    fn troubles(&self, spider: &SpiderName, is_lack_said: bool) -> impl Iterator<Item = String> {
-        let is_of = |worker: &&WorkerState| health::spider_of(&worker.health).is_none_or(|of| of == *spider);
-        let is_said = move |worker: &&WorkerState| {
-            is_lack_said && worker.lacks.get(spider).is_some_and(|why| worker.health.contains(&**why))
+    fn troubles(&self, spider: &SpiderName, is_lack_said: bool) -> Vec<String> {
+        let of_all = |worker: &WorkerState| {
+            let is_general = !worker.is_well() && health::spider_of(&worker.health).is_none();
+            is_general.then(|| worker.health.clone())
         };
-        let unwell = self.living.iter().filter(|worker| !worker.is_well()).filter(is_of);
-        unwell.filter(move |worker| !is_said(worker)).map(|WorkerState { worker, health, .. }| {
-            format!("the worker {worker} goes on by itself once this is mended: {health}")
-        })
+        self.words(spider, is_lack_said, |worker| own_trouble(worker, spider).or_else(|| of_all(worker)))
     }
+
+    /// Says of each trouble, which `of` returns of a worker, which workers have it.
+    fn words(
+        &self,
+        spider: &SpiderName,
+        is_lack_said: bool,
+        of: impl Fn(&WorkerState) -> Option<String>,
+    ) -> Vec<String> {
+        let mut all: BTreeMap<String, Vec<&WorkerId>> = BTreeMap::new();
+        for worker in &self.living {
+            let is_said = |trouble: &String| {
+                is_lack_said && worker.lacks.get(spider).is_some_and(|why| trouble.contains(&**why))
+            };
+            if let Some(trouble) = of(worker).filter(|trouble| !is_said(trouble)) {
+                all.entry(trouble).or_default().push(&worker.worker);
+            }
+        }
+        let words = all.into_iter().map(|(trouble, workers)| match workers[..] {
+            [worker] => format!("the worker {worker} goes on by itself once this is mended: {trouble}"),
+            _ => format!("{} workers go on by themselves once this is mended: {trouble}", workers.len()),
+        });
+        words.collect()
+    }
+}
+
+/// Returns the trouble that a worker has with this spider alone.
+fn own_trouble(worker: &WorkerState, spider: &SpiderName) -> Option<String> {
+    let by_health = || health::spider_of(&worker.health).filter(|of| of == spider);
+    // An older worker has one trouble at most.
+    worker.troubles.get(spider).cloned().or_else(|| by_health().map(|_| worker.health.clone()))
+}
+
+/// Returns what keeps workers from a spider's work alone: a program that none of them can start, or a sink that is away.
+pub fn spider_troubles(living: &[WorkerState], spider: &SpiderName) -> Vec<String> {
+    let workers = Workers { living: living.to_vec(), ..Workers::default() };
+    let lack = workers.lack(spider);
+    let troubles = workers.words(spider, lack.is_some(), |worker| own_trouble(worker, spider));
+    lack.into_iter().chain(troubles).collect()
 }
 
 impl Explainer<'_> {

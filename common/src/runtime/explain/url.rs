@@ -238,6 +238,7 @@ impl Explainer<'_> {
             UrlState::Unseen | UrlState::Ended => self.control.failure(&crawl, key).await?,
         };
         let AskedOnce { schedule, robots, workers, .. } = asked;
+        let own = request.as_ref().and_then(|own| own.new.retries);
         let words = Words {
             crawl: &crawl,
             status: stats.status,
@@ -246,7 +247,8 @@ impl Explainer<'_> {
             schedule: schedule.as_ref(),
             robots: *robots,
             workers,
-            retries: request.as_ref().and_then(|own| own.new.retries).unwrap_or(self.settings.retry.max),
+            retries: own.unwrap_or(self.settings.retry.max),
+            is_own: own.is_some(),
             now: now(),
         };
         let words = words.all();

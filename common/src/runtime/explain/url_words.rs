@@ -27,6 +27,8 @@ pub(super) struct Words<'a> {
     pub(super) workers: &'a Workers,
     /// Maximum number of retries of a URL.
     pub(super) retries: u32,
+    /// Whether that is the request's own number.
+    pub(super) is_own: bool,
     pub(super) now: UnixMs,
 }
 
@@ -49,9 +51,10 @@ impl Words<'_> {
         match record.attempts {
             0 => {}
             attempts => all.push(format!(
-                "{} failed so far; it is tried {} at most.",
+                "{} failed so far; it is tried {} at most{}.",
                 counted(attempts.into(), "attempt"),
-                counted(u64::from(self.retries) + 1, "time")
+                counted(u64::from(self.retries) + 1, "time"),
+                if self.is_own { "" } else { ", unless its spider's [retry] says otherwise" }
             )),
         }
         all.extend(self.robots_words());
@@ -266,6 +269,7 @@ mod tests {
             robots: RobotsVerdict::Allowed,
             workers: &workers,
             retries: 2,
+            is_own: false,
             now: NOW,
         };
         change(&mut words);
@@ -290,7 +294,7 @@ mod tests {
         assert_eq!(
             words(&parked, |_| {}),
             format!(
-                "It is put aside until {until}, after a failure.\n1 attempt failed so far; it is tried 3 times at most.\n\
+                "It is put aside until {until}, after a failure.\n1 attempt failed so far; it is tried 3 times at most, unless its spider's [retry] says otherwise.\n\
                  Next: attempt 2 follows then."
             )
         );

@@ -118,6 +118,7 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
     spider.follow = file.within("follow", follow::follow);
     spider.route = file.all("route", |given| Section::from_given(given).and_then(rules::route));
     spider.politeness = file.within("politeness", rules::politeness).unwrap_or_default();
+    spider.retry = file.within("retry", rules::retry).unwrap_or_default();
     let has_home = !spider.home().is_empty() || notes.lacks_arguments();
     spider.request =
         file.within("request", |section| request::request(section, has_home)).unwrap_or_default();

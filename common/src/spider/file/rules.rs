@@ -1,15 +1,17 @@
-//! `[[route]]` and `[politeness]`: sections that `trawl.toml` has as well.
+//! `[[route]]`, `[politeness]` and `[retry]`: sections that `trawl.toml` has as well.
 
 use std::time::Duration;
 
+use super::ban::status;
 use super::given::Given;
 use super::section::Section;
 use super::start::domain;
 use crate::duration;
 use crate::frontier::lane::Lane;
+use crate::frontier::outcome::Class;
 use crate::frontier::route::{Rule, When};
 use crate::settings::{HostRule, RobotsFor};
-use crate::spider::PolitenessOverrides;
+use crate::spider::{PolitenessOverrides, RetryOverrides};
 
 pub(super) fn route(mut section: Section<'_>) -> Option<Rule> {
     let when = section.within("when", when);
@@ -43,6 +45,18 @@ pub(super) fn politeness(mut section: Section<'_>) -> PolitenessOverrides {
         robots: section.read("robots", Given::flag),
         robots_for: section.read("robots_for", |given| given.one_of(&RobotsFor::ALL)),
         host: section.all("host", |given| Section::from_given(given).and_then(host)),
+    };
+    section.end();
+    overrides
+}
+
+pub(super) fn retry(mut section: Section<'_>) -> RetryOverrides {
+    let classes = Class::ALL.map(|class| (class.as_str(), class));
+    let overrides = RetryOverrides {
+        max: section.read("max", |given| given.whole(0)),
+        statuses: section.read("statuses", |given| given.all(status)),
+        errors: section.read("errors", |given| given.all(|given| given.one_of(&classes))),
+        backoff: section.read("backoff", time),
     };
     section.end();
     overrides

@@ -5,9 +5,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::frontier::lane::Lane;
+use crate::frontier::outcome::Class;
 use crate::frontier::{DedupScope, Recrawl};
 use crate::politeness::rate::Rate;
-use crate::settings::{Compress, Items, SinkSettings, Spiders, Urls};
+use crate::settings::{Compress, Items, Retry, SinkSettings, Spiders, Urls};
 use crate::spider::{Ban, Field, FieldSource, Kind, PageField, Required, Start, Then, Whitespace};
 use crate::web::url::CanonicalUrl;
 
@@ -62,6 +63,12 @@ fn every_key_of_a_file_is_read() {
     assert_eq!((spider.route[0].lane, spider.route[0].ttl), (Lane::Priority, Some(Duration::from_secs(300))));
     assert_eq!(spider.politeness.rate, Some("5/s".parse::<Rate>().unwrap()));
     assert_eq!(spider.politeness.host[0].host, ["cdn.shop.example"]);
+    let retry = spider.retry.apply(&Retry::default());
+    assert_eq!(
+        (retry.max, &*retry.errors, retry.backoff),
+        (8, &[Class::Timeout][..], Duration::from_secs(60))
+    );
+    assert_eq!(retry.statuses, [403]);
     let sent: Vec<_> = spider.request.headers.iter().map(|(name, value)| (&**name, value.reveal())).collect();
     assert_eq!(sent, [("Accept-Language", "en"), ("Authorization", "s3cret")]);
     assert_eq!(spider.request.cookies[0].1.reveal(), "s3cret");
@@ -437,6 +444,8 @@ fn rules_are_checked_as_those_of_the_settings_are() {
     one("[[route]]\nlane = 'bulk'\nttl = '5 apples'", "3:7 route.ttl: `5 apples` is not a duration");
     one("[[politeness.host]]\nrate = '1/s'", "1:1 politeness.host: `host` is missing");
     one("[politeness]\nburst = 0", "2:9 politeness.burst: must be 1 or more");
+    one("[retry]\nerrors = ['tmeout']", "2:11 retry.errors: there is no `tmeout`: did you mean `timeout`?");
+    one("[retry]\nstatuses = [77]", "2:13 retry.statuses: must be 100 or more");
 }
 
 #[test]

@@ -88,6 +88,10 @@ pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()>
             .map(|_| (case.crawl.spider.clone(), "its file is not there".to_owned()))
             .into_iter()
             .collect(),
+        troubles: trouble
+            .map(|_| (case.crawl.spider.clone(), "its sink is away".to_owned()))
+            .into_iter()
+            .collect(),
         running: [("task:1".to_owned(), UnixMs(7))].into(),
         programs: [(case.crawl.spider.clone(), FileHash::from_text("x"))].into(),
         outdated: [(case.crawl.spider.clone(), "its file is broken".to_owned())].into(),
@@ -102,7 +106,7 @@ pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()>
     worker.frontier.beat(&beat(latency, None)).await?;
     let state = shown().await?.expect("it lives");
     assert_eq!((state.in_flight, state.pages_per_second, state.latency), (7, 2.5, latency));
-    assert!(state.is_well() && state.lacks.is_empty());
+    assert!(state.is_well() && state.lacks.is_empty() && state.troubles.is_empty());
     assert_eq!(state.running, [("task:1".to_owned(), UnixMs(7))].into());
     assert_eq!(state.programs, [(case.crawl.spider.clone(), FileHash::from_text("x"))].into());
     assert_eq!(state.outdated, [(case.crawl.spider.clone(), "its file is broken".to_owned())].into());
@@ -111,6 +115,7 @@ pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()>
     let state = shown().await?.expect("it lives");
     assert_eq!((state.latency, state.health.as_str()), (None, "redis is away"));
     assert_eq!(state.lacks, [(case.crawl.spider.clone(), "its file is not there".to_owned())].into());
+    assert_eq!(state.troubles, [(case.crawl.spider.clone(), "its sink is away".to_owned())].into());
     worker.frontier.release().await?;
     assert_eq!(shown().await?, None);
     assert_eq!(carrier.stats.vanished().await?, []);

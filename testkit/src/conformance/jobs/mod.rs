@@ -42,6 +42,7 @@ macro_rules! jobs_conformance {
             an_end_is_for_good
             a_list_is_read_page_by_page_the_newest_first
             what_ended_longest_ago_is_forgotten_with_its_key
+            a_job_that_has_ended_may_be_forgotten
         }
     };
 }
@@ -330,4 +331,19 @@ pub async fn what_ended_longest_ago_is_forgotten_with_its_key(jobs: &Arc<dyn Job
         ["pending", "c"]
     );
     submit(jobs, [keyed("a")]).await
+}
+
+/// A job that has ended is forgotten with its key when somebody says so, and no other is.
+pub async fn a_job_that_has_ended_may_be_forgotten(jobs: &Arc<dyn Jobs>) -> Result<()> {
+    let keyed = |name: &str| NewJob {
+        idempotency_key: Some(format!("key-{name}").parse().expect("it is written as a key")),
+        ..job(name, name, 0.0)
+    };
+    submit(jobs, [keyed("over"), keyed("pending")]).await?;
+    assert!(!jobs.forget_one(&id("over")).await?, "it is pending");
+    jobs.end(&id("over"), &JobOutcome::Cancelled).await?;
+    assert!(jobs.forget_one(&id("over")).await?);
+    assert!(!jobs.forget_one(&id("over")).await? && !jobs.forget_one(&id("pending")).await?);
+    assert_eq!(ids(&jobs.list(&JobFilter::default(), JobPage { before: None, max: 9 }).await?), ["pending"]);
+    submit(jobs, [keyed("over")]).await
 }

@@ -15,6 +15,7 @@ use trawl_common::spider::ItemCounts;
 use trawl_common::spider::Required;
 use trawl_common::spider::item::Item;
 use trawl_common::trace;
+use trawl_common::web::login_form::has_password_field;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction, ListEnd, ListState, Missing, Unfit};
@@ -104,7 +105,10 @@ pub(super) async fn given(
     let counted = ItemCounts::of_page(&spider.spider, &items, file.as_ref().map_or(0, |file| file.items()));
     // The items of a known page are counted with the other one.
     let required = if is_known { BTreeMap::new() } else { required };
-    let counted = ItemCounts { is_without: counted.is_without && !is_known, required, ..counted };
+    let is_without = counted.is_without && !is_known;
+    let is_login = is_without && spider.spider.session.is_none() && has_password_field(&response.body);
+    let counted = ItemCounts { is_without, is_login, required, ..counted }
+        .with_change(RememberedPage::change(memory.as_ref()));
     let page = page(job, history, items, response);
     let ids = Ids::ByPlace(name(job, own).to_owned(), page.items.len());
     let file = file.zip(like).map(|(file, like)| Box::new(FileItems::new(file, &page, like, ids)));
@@ -269,7 +273,7 @@ pub(super) fn not_run(fetching: &Fetching, job: &ClaimedUrl, why: String) -> Out
 /// Returns the outcome of a page that the spider's program failed at.
 pub(super) fn program_failed(fetching: &Fetching, job: &ClaimedUrl, failure: Failure) -> Outcome {
     debug!(url = %job.url, error = failure.detail, "the program failed");
-    job.failed_for_now(&job.spider.retry(&fetching.context.settings.retry), failure)
+    job.program_failed(&fetching.context.settings.retry, failure)
 }
 
 /// Returns the outcome of a page without required fields; `None` if they are optional.

@@ -7,6 +7,7 @@ use trawl_common::frontier::outcome::{Class, Failure, Outcome, Skip};
 use trawl_common::handler::stream::FailureView;
 use trawl_common::ports::{Page, PageVisit};
 use trawl_common::spider::ItemCounts;
+use trawl_common::spider::item::Change;
 use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
 use trawl_common::web::response::Response;
@@ -28,7 +29,7 @@ pub(super) fn without_page(job: ClaimedUrl, history: RememberedPage, outcome: Ou
         return Settlement::from_job(job, history.disposition(outcome));
     };
     let gone = gone(&job, last, status);
-    let items = ItemCounts::new(&job.spider.spider, &gone, 0);
+    let items = ItemCounts::new(&job.spider.spider, &gone, 0).with_change(Some(Change::Gone));
     let page = Some(Page::new(&job.message, gone));
     let (file, links, elsewhere, left_out, landed, bytes, missing) = Default::default();
     let spider = Arc::clone(&job.spider);
