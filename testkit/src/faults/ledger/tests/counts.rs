@@ -149,7 +149,7 @@ fn a_redis_that_is_emptied_after_the_end_has_no_counters_to_compare() {
     let mut facts = fair();
     let emptied = facts.ended.unwrap() + Duration::from_secs(1);
     facts.faults.push(Injected { from: emptied, to: emptied, kind: Kind::StoreEmptied, victim: None });
-    set_stats(&mut facts, of(0));
+    facts.stats = Some(of(0));
     assert_eq!(problems(&facts), [""; 0]);
     facts.faults.clear();
     assert!(problems(&facts).concat().contains("the event of the end says"));
