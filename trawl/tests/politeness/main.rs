@@ -69,7 +69,7 @@ async fn crawl_with(engine: Engine, urls: &[String], settings: &[(&str, &str)], 
             fs::write(fleet.folder.path().join("list.txt"), urls.join("\n")).unwrap();
             let mut command = fleet.command(&["crawl", "list.txt", "--json", "-q"]);
             command.env_remove("RABBITMQ_URL").env_remove("REDIS_URL").envs(settings.iter().copied());
-            let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
+            let output = timeout(LIMIT * 3, command.output()).await.unwrap().unwrap();
             serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
         }
         Engine::Fleet => {
@@ -89,7 +89,7 @@ async fn crawl_by(
     fs::write(fleet.folder.path().join("list.txt"), urls.join("\n")).unwrap();
     let worker = fleet.worker(settings);
     let mut producer = fleet.producer("list.txt");
-    timeout(LIMIT, producer.envs(settings.iter().copied()).status()).await.unwrap().unwrap();
+    timeout(LIMIT * 3, producer.envs(settings.iter().copied()).status()).await.unwrap().unwrap();
     let printed = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
     let stats: Value = serde_json::from_slice(&printed.stdout).unwrap();
     assert_eq!(stats["done"], fleet.items().await.len());
