@@ -458,7 +458,8 @@ fn the_message_of_a_url_is_what_it_was_before_there_were_requests() {
     };
     assert_eq!(names(&properties), ["crawl", "depth", "lane", "spider"]);
     assert_eq!(properties.content_type(), &Some("text/plain".into()));
-    let all = "crawl deadline depth hop hops lane lapses left looks referrer refusals slot spider turn until wake";
+    let all =
+        "crawl deadline depth hop hops lane lapses left looks referrer refusals slot spider turn until wake";
     assert_eq!(names(&sent(&full(), &Seal::default())).join(" "), all);
 }
 
