@@ -30,8 +30,8 @@ const REPLIES_COME: Duration = Duration::from_secs(5);
 const PRODUCER_STARTS: Duration = Duration::from_secs(3);
 
 /// Multiple of `recovery.lost_after` after which RabbitMQ has again the messages of a paused crawl that it lost: the
-/// fleet checks for them every eight.
-const WHOLE_AGAIN: u32 = 12;
+/// fleet checks for them every eight, and on a busy machine a check may come late.
+const WHOLE_AGAIN: u32 = 16;
 
 /// The reply to lose is chosen among this number of replies.
 const REPLIES: u64 = 100;
