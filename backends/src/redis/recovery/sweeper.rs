@@ -7,7 +7,7 @@ use tracing::{debug, info};
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::Result;
+use trawl_common::ports::{ErrorKind, Result, WorkerState};
 use trawl_common::time::UnixMs;
 use trawl_engine::{ProbeTimes, Sweep};
 
@@ -71,7 +71,7 @@ impl RedisRecords {
             backup.count(limited.map(|one| (one.crawl.id.to_string(), one.done)).collect()).await;
         }
         let workers = match crawls.iter().any(Standing::is_running) {
-            true => self.read_workers().await?,
+            true => self.readable_workers().await?,
             false => Vec::new(),
         };
         for standing in crawls.iter().filter(|one| !(one.is_over() && one.is_announced)) {
@@ -97,6 +97,17 @@ impl RedisRecords {
             }
         };
         Ok(Some(round))
+    }
+
+    /// Returns the living workers; none if somebody has written over one of them, as no crawl's end depends on them.
+    async fn readable_workers(&self) -> Result<Vec<WorkerState>> {
+        match self.read_workers().await {
+            Err(error) if error.kind == ErrorKind::Corrupt => {
+                debug!(%error, "the troubles of workers are not looked at");
+                Ok(Vec::new())
+            }
+            workers => workers,
+        }
     }
 
     async fn is_sweeper(&self, worker: &WorkerId) -> Result<bool> {

@@ -4,11 +4,12 @@ use trawl_common::frontier::Start;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::politeness::gcra::{Pace, SlotRequest, Standing};
-use trawl_common::ports::{Control, ErrorKind, Finish, HostControl, Stats};
+use trawl_common::ports::{Control, ErrorKind, Finish, Heartbeat, HostControl, Stats};
 use trawl_common::web::host::HostKey;
 use trawl_engine::{Parking, Past};
 
 use super::*;
+use crate::redis::keys;
 
 impl Fixture {
     /// Another crawl on the same server, of another spider, with two pages that are lost in a day.
@@ -129,6 +130,22 @@ async fn a_script_that_stumbles_over_a_field_stops_its_crawl_and_no_other() {
     assert_eq!(started, [Start::Lost, Start::Go]);
     let finishes = [fixture.claim_on(0), sound].map(|claim| Finish::new(claim, Terminal::Done));
     assert_eq!(fixture.frontier.finish(&fixture.worker, &finishes).await.unwrap(), [false, true]);
+}
+
+#[tokio::test]
+async fn a_worker_that_somebody_has_written_over_stops_no_sweep() {
+    let fixture = Fixture::new().await;
+    let lease = fixture.open().await;
+    fixture.send(&lease, 0..1).await;
+    fixture.set_clock(HOUR).await;
+    for _ in 0..2 {
+        // It is kept, and refused only since the test's clock, which the process then follows, is far from this machine's.
+        fixture.frontier.beat(&Heartbeat::idle(fixture.worker.clone()), HOUR).await.unwrap_err();
+    }
+    assert_eq!(fixture.frontier.workers().await.unwrap().len(), 1);
+    let () = fixture.ask(redis::cmd("SET").arg(keys::worker(&fixture.worker)).arg("1")).await;
+    assert_eq!(fixture.frontier.workers().await.unwrap_err().kind, ErrorKind::Corrupt);
+    fixture.frontier.sweep(&fixture.worker).await.unwrap();
 }
 
 #[tokio::test]

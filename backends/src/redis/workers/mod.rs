@@ -13,7 +13,7 @@ use trawl_common::time::UnixMs;
 use trawl_engine::Heartbeats;
 
 use crate::redis::server::schema;
-use crate::redis::{RedisRecords, keys};
+use crate::redis::{RedisRecords, failed, keys};
 
 /// The field that asks a worker to end (`workers/drain.lua`).
 const DRAIN: &str = "drain";
@@ -111,32 +111,39 @@ impl RedisRecords {
         let mut list = redis::cmd("ZRANGEBYSCORE");
         list.arg(keys::WORKERS).arg(since).arg("+inf");
         let ids: Vec<String> = self.redis.query(&list).await?;
-        let mut workers = Vec::with_capacity(ids.len());
-        for worker in ids.into_iter().filter_map(|id| id.parse().ok()) {
-            let fields: HashMap<String, String> =
-                self.redis.query(redis::cmd("HGETALL").arg(keys::worker(&worker))).await?;
-            // Without a version it has ended meanwhile.
-            let Some(version) = fields.get("version").cloned() else { continue };
-            let text = |name: &str| fields.get(name).map_or("", String::as_str);
-            workers.push(WorkerState {
-                worker,
-                version,
-                draining: fields.contains_key(DRAIN),
-                in_flight: text("in_flight").parse().unwrap_or_default(),
-                pages_per_second: text("pages_per_second").parse().unwrap_or_default(),
-                latency: latency_of(text("latency_ms")),
-                health: text("health").to_owned(),
-                // Fields that an older program does not send are empty.
-                lacks: serde_json::from_str(text("lacks")).unwrap_or_default(),
-                troubles: serde_json::from_str(text("troubles")).unwrap_or_default(),
-                running: serde_json::from_str(text("running")).unwrap_or_default(),
-                programs: serde_json::from_str(text("programs")).unwrap_or_default(),
-                outdated: serde_json::from_str(text("outdated")).unwrap_or_default(),
-                behind: serde_json::from_str(text("behind")).unwrap_or_default(),
-            });
+        let ids: Vec<WorkerId> = ids.into_iter().filter_map(|id| id.parse().ok()).collect();
+        if ids.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(workers)
+        let mut pipeline = redis::pipe();
+        for worker in &ids {
+            pipeline.cmd("HGETALL").arg(keys::worker(worker));
+        }
+        let all: Vec<HashMap<String, String>> =
+            pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
+        Ok(ids.into_iter().zip(all).filter_map(|(worker, fields)| state(worker, &fields)).collect())
     }
+}
+
+/// Returns the state that a worker's last heartbeat says; `None` if it has ended meanwhile, and has no version.
+fn state(worker: WorkerId, fields: &HashMap<String, String>) -> Option<WorkerState> {
+    let text = |name: &str| fields.get(name).map_or("", String::as_str);
+    Some(WorkerState {
+        worker,
+        version: fields.get("version")?.clone(),
+        draining: fields.contains_key(DRAIN),
+        in_flight: text("in_flight").parse().unwrap_or_default(),
+        pages_per_second: text("pages_per_second").parse().unwrap_or_default(),
+        latency: latency_of(text("latency_ms")),
+        health: text("health").to_owned(),
+        // Fields that an older program does not send are empty.
+        lacks: serde_json::from_str(text("lacks")).unwrap_or_default(),
+        troubles: serde_json::from_str(text("troubles")).unwrap_or_default(),
+        running: serde_json::from_str(text("running")).unwrap_or_default(),
+        programs: serde_json::from_str(text("programs")).unwrap_or_default(),
+        outdated: serde_json::from_str(text("outdated")).unwrap_or_default(),
+        behind: serde_json::from_str(text("behind")).unwrap_or_default(),
+    })
 }
 
 /// Returns `120 480`: the median and the 95th percentile; `-` if there were no requests.

@@ -1,7 +1,7 @@
 //! Explains why a crawl makes no progress.
 
 use super::host::LEFT_ALONE;
-use super::{Explainer, Workers, host, now, shortened};
+use super::{Explainer, Workers, host, lack, now, shortened};
 use crate::frontier::crawl::{CrawlState, CrawlStats, HostStats};
 use crate::names::CrawlId;
 use crate::nearest::listed;
@@ -70,7 +70,7 @@ impl Explainer<'_> {
 /// Returns what delays a crawl as far as its workers and records say: cheaper than [`Explainer::waits`], for a line of progress.
 pub async fn delays(from: &dyn Stats, stats: &CrawlStats) -> Result<Vec<String>> {
     let (workers, spider) = (Workers { living: from.workers().await?, ..Workers::default() }, &stats.spider);
-    let (lack, behind) = (workers.lack(spider), workers.behind(spider));
+    let (lack, behind) = (lack(&workers.living, spider), workers.behind(spider));
     let troubles = workers.troubles(spider, lack.is_some());
     let troubles: Vec<String> = lack.into_iter().chain(troubles).chain(behind).collect();
     Ok(match (stats.status, &*troubles) {
@@ -110,7 +110,7 @@ impl Facts<'_> {
             let is_backed_off = hosts.iter().any(|words| words.contains(LEFT_ALONE));
             all.extend(shortened(hosts, MAX_NAMED, "hosts are not asked now"));
             all.extend(is_backed_off.then(|| ASKED_AGAIN.to_owned()));
-            let lack = self.workers.lack(&self.stats.spider);
+            let lack = lack(&self.workers.living, &self.stats.spider);
             let is_said = lack.is_some();
             all.extend(lack);
             if all.is_empty() {

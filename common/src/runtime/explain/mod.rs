@@ -78,14 +78,6 @@ impl Workers {
         }
     }
 
-    /// Reports that none of them can work for a spider, with the reason if they report one.
-    fn lack(&self, spider: &SpiderName) -> Option<String> {
-        let mut working = self.living.iter().filter(|worker| !worker.draining);
-        let why = working.clone().find_map(|worker| worker.lacks.get(spider))?;
-        let is_everywhere = working.all(|worker| worker.lacks.contains_key(spider));
-        is_everywhere.then(|| format!("no worker can work for the spider {spider}: {why}"))
-    }
-
     /// Reports that a holder of URLs is no longer running; `None` if it is.
     fn loss(&self, holder: &WorkerId) -> Option<String> {
         let Vanished { seen, .. } = self.vanished.iter().find(|vanished| vanished.worker == *holder)?;
@@ -125,31 +117,41 @@ impl Workers {
             let is_general = !worker.is_well() && health::spider_of(&worker.health).is_none();
             is_general.then(|| worker.health.clone())
         };
-        self.words(spider, is_lack_said, |worker| own_trouble(worker, spider).or_else(|| of_all(worker)))
+        words(&self.living, spider, is_lack_said, |worker| {
+            own_trouble(worker, spider).or_else(|| of_all(worker))
+        })
     }
+}
 
-    /// Says of each trouble, which `of` returns of a worker, which workers have it.
-    fn words(
-        &self,
-        spider: &SpiderName,
-        is_lack_said: bool,
-        of: impl Fn(&WorkerState) -> Option<String>,
-    ) -> Vec<String> {
-        let mut all: BTreeMap<String, Vec<&WorkerId>> = BTreeMap::new();
-        for worker in &self.living {
-            let is_said = |trouble: &String| {
-                is_lack_said && worker.lacks.get(spider).is_some_and(|why| trouble.contains(&**why))
-            };
-            if let Some(trouble) = of(worker).filter(|trouble| !is_said(trouble)) {
-                all.entry(trouble).or_default().push(&worker.worker);
-            }
+/// Says that no worker can work for a spider, with the reason if they report one.
+fn lack(living: &[WorkerState], spider: &SpiderName) -> Option<String> {
+    let mut working = living.iter().filter(|worker| !worker.draining);
+    let why = working.clone().find_map(|worker| worker.lacks.get(spider))?;
+    let is_everywhere = working.all(|worker| worker.lacks.contains_key(spider));
+    is_everywhere.then(|| format!("no worker can work for the spider {spider}: {why}"))
+}
+
+/// Says of each trouble, which `of` returns of a worker, which workers have it.
+fn words(
+    living: &[WorkerState],
+    spider: &SpiderName,
+    is_lack_said: bool,
+    of: impl Fn(&WorkerState) -> Option<String>,
+) -> Vec<String> {
+    let mut all: BTreeMap<String, Vec<&WorkerId>> = BTreeMap::new();
+    for worker in living {
+        let is_said = |trouble: &String| {
+            is_lack_said && worker.lacks.get(spider).is_some_and(|why| trouble.contains(&**why))
+        };
+        if let Some(trouble) = of(worker).filter(|trouble| !is_said(trouble)) {
+            all.entry(trouble).or_default().push(&worker.worker);
         }
-        let words = all.into_iter().map(|(trouble, workers)| match workers[..] {
-            [worker] => format!("the worker {worker} goes on by itself once this is mended: {trouble}"),
-            _ => format!("{} workers go on by themselves once this is mended: {trouble}", workers.len()),
-        });
-        words.collect()
     }
+    let words = all.into_iter().map(|(trouble, workers)| match workers[..] {
+        [worker] => format!("the worker {worker} goes on by itself once this is mended: {trouble}"),
+        _ => format!("{} workers go on by themselves once this is mended: {trouble}", workers.len()),
+    });
+    words.collect()
 }
 
 /// Returns the trouble that a worker has with this spider alone.
@@ -161,9 +163,8 @@ fn own_trouble(worker: &WorkerState, spider: &SpiderName) -> Option<String> {
 
 /// Returns what keeps workers from a spider's work alone: a program that none of them can start, or a sink that is away.
 pub fn spider_troubles(living: &[WorkerState], spider: &SpiderName) -> Vec<String> {
-    let workers = Workers { living: living.to_vec(), ..Workers::default() };
-    let lack = workers.lack(spider);
-    let troubles = workers.words(spider, lack.is_some(), |worker| own_trouble(worker, spider));
+    let lack = lack(living, spider);
+    let troubles = words(living, spider, lack.is_some(), |worker| own_trouble(worker, spider));
     lack.into_iter().chain(troubles).collect()
 }
 
@@ -173,7 +174,8 @@ impl Explainer<'_> {
     pub async fn workers(&self) -> Result<Vec<String>> {
         let workers = Workers::ask(self).await?;
         let lacking = workers.living.iter().flat_map(|worker| worker.lacks.keys());
-        let lacking = lacking.collect::<BTreeSet<_>>().into_iter().filter_map(|spider| workers.lack(spider));
+        let lacking =
+            lacking.collect::<BTreeSet<_>>().into_iter().filter_map(|spider| lack(&workers.living, spider));
         let vanished = workers.vanished.iter().map(|vanished| workers.vanished(vanished, now()));
         let outdated = outdated(&workers.living);
         Ok(workers.nobody().into_iter().chain(lacking).chain(vanished).chain(outdated).collect())
