@@ -47,7 +47,7 @@ impl ClaimedUrl {
 
     /// Returns the outcome after a failure.
     pub(crate) fn failed(&self, settings: &Retry, failure: Failure) -> Outcome {
-        let policy = self.policy(self.spider.spider.retry.apply(settings));
+        let policy = self.spider.spider.retry.apply(settings).with_max(self.message.work.retries());
         retry::decide(&policy, failure, self.attempts + 1, UnixMs::now(), rand::random())
     }
 
@@ -62,12 +62,8 @@ impl ClaimedUrl {
     }
 
     fn again(&self, policy: Retry, failure: Failure) -> Outcome {
-        retry::again(&self.policy(policy), failure, self.attempts + 1, UnixMs::now(), rand::random())
-    }
-
-    /// Returns the policy of its spider with the number of retries that a request sets.
-    fn policy(&self, of_spider: Retry) -> Retry {
-        Retry { max: self.message.work.retries().unwrap_or(of_spider.max), ..of_spider }
+        let policy = policy.with_max(self.message.work.retries());
+        retry::again(&policy, failure, self.attempts + 1, UnixMs::now(), rand::random())
     }
 
     /// Returns the request for its URL, if that is not a plain GET. The response to a request is neither

@@ -227,7 +227,7 @@ impl Settlement {
 
     /// Turns this into a failure, because the program's items cannot be read to their end.
     pub(crate) fn failed(mut self, policy: Retry, failure: Failure) -> Self {
-        let policy = Retry { max: self.0.retries.unwrap_or(policy.max), ..policy };
+        let policy = policy.with_max(self.0.retries);
         let (attempts, now) = (self.0.attempts + 1, UnixMs::now());
         self.0.disposition = retry::again(&policy, failure, attempts, now, rand::random()).into();
         self

@@ -54,9 +54,8 @@ pub(super) struct ProgramVersion {
 impl LoadedSpider {
     /// Returns the retry policy for tasks and pages that its program fails at.
     pub(crate) fn program_retry(&self, settings: &Retry) -> Retry {
-        let policy = self.spider.retry.apply(settings);
         let max = self.spider.handler.as_ref().and_then(|handler| handler.retries);
-        Retry { max: max.unwrap_or(policy.max), ..policy }
+        self.spider.retry.apply(settings).with_max(max)
     }
 
     /// Whether its sinks are those of `spider`, and take the same items.

@@ -49,8 +49,7 @@ pub(super) fn view(claimed: &Claimed, spider: &LoadedSpider, task: &Task, settin
 
 /// Returns the retry policy of a task.
 fn retry_policy(spider: &LoadedSpider, task: &Task, settings: &Settings) -> Retry {
-    let policy = spider.program_retry(&settings.retry);
-    Retry { max: task.new.retries.unwrap_or(policy.max), ..policy }
+    spider.program_retry(&settings.retry).with_max(task.new.retries)
 }
 
 /// Returns the settlement of a task that was run.

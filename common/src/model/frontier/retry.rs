@@ -35,6 +35,12 @@ impl Default for Retry {
 }
 
 impl Retry {
+    /// Returns the policy with this maximum number of retries, if there is one.
+    #[must_use]
+    pub fn with_max(self, max: Option<u32>) -> Self {
+        Self { max: max.unwrap_or(self.max), ..self }
+    }
+
     /// Returns how long the failure to read a robots.txt is cached, by the fleet and then once more in a worker's
     /// memory. Together that is less than a URL waits for its next attempt, so that each attempt gets a new
     /// answer.
