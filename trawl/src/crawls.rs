@@ -69,8 +69,9 @@ impl Forget {
             self.yes,
         )?;
         for stats in &all {
-            backend.control.forget_crawl(&stats.crawl_ref()).await?;
+            // The job first: if the crawl then stays, the command can be repeated.
             backend.jobs.forget_one(&stats.crawl).await?;
+            backend.control.forget_crawl(&stats.crawl_ref()).await?;
         }
         backend.say(format_args!("{} forgotten", counted(all.len() as u64, "crawl")));
         if self.json {

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use serde_json::{Map, Value};
 use trawl_common::csv::likely_delimiter;
 use trawl_common::list::Entry;
-use trawl_common::nearest::{listed, nearest};
+use trawl_common::nearest::{listed, meant};
 use trawl_common::request::NewRequest;
 use trawl_common::spider::CsvRequests;
 use trawl_common::text::printable;
@@ -96,17 +96,16 @@ fn no_column(missing: &str, names: &[String]) -> String {
         names.iter().take(MAX_NAMED).map(|name| printable(name, MAX_NAME_BYTES)).collect();
     let shown = || shown.iter().map(String::as_str);
     let missing = printable(missing, MAX_NAME_BYTES);
-    let hint = nearest(&missing, shown());
-    // Without a near name the hint lists all of them.
-    let found = match hint.starts_with(':') {
-        true => format!(" The first row names {}", listed(shown())),
-        false => String::new(),
+    let found = match meant(&missing, shown()) {
+        Some(near) => format!(": did you mean `{near}`? The first row names {}", listed(shown())),
+        None if names.is_empty() => String::new(),
+        None => format!("; there are {}", listed(shown())),
     };
     let more = match names.len().saturating_sub(MAX_NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("there is no column `{missing}`{hint}{found}{more}")
+    format!("there is no column `{missing}`{found}{more}")
 }
 
 #[cfg(test)]
