@@ -89,8 +89,6 @@ struct Log {
     count: watch::Sender<usize>,
 }
 
-impl Log {}
-
 impl ManyHosts {
     /// Starts one host for each plan.
     ///

@@ -113,8 +113,6 @@ impl Running {
 #[derive(Default)]
 struct Processes(Mutex<Vec<Option<Running>>>);
 
-impl Processes {}
-
 /// Workers and producers. All are killed when this is dropped.
 pub struct Fleet {
     programs: Programs,

@@ -56,7 +56,6 @@ const DISTRUST_TIME: Duration = Duration::from_secs(3_600);
 const MAX_KNOWN: u64 = 10_000;
 
 /// A page that could begin.
-#[derive(Clone)]
 pub(crate) struct Candidate {
     pub(crate) domain: HostKey,
     /// Whether its URL has been parked before: it may have been put off.
