@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tracing::info;
+use trawl_common::finding::Finding;
 use trawl_common::health::Health;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{Engine, Error, ErrorKind, History, Jobs, Ports, Result, Schedules, SpiderStore};
@@ -12,7 +13,7 @@ use trawl_common::settings::{Cache, Redis, Settings, SinkSettings};
 use trawl_engine::Coordinator;
 
 use crate::history::PostgresHistory;
-use crate::rabbitmq::{ControlLog, JobWakeUps, Journal, QueueDepths, RabbitMq};
+use crate::rabbitmq::{self, ControlLog, JobWakeUps, Journal, QueueDepths, RabbitMq};
 use crate::redis::{
     self, Link, RedisCache, RedisHosts, RedisJobs, RedisJournal, RedisLogs, RedisPages, RedisRecords,
     RedisSchedules, RedisSessions, RedisSpiderStore,
@@ -87,6 +88,19 @@ pub async fn engine_of(
     let Settings { rabbitmq, queues, items, .. } = settings;
     let broker = Arc::new(RabbitMq::connect(rabbitmq, queues, items).await?);
     Ok(Arc::new(Coordinator::new(records, broker, Arc::new(RedisPages::new(store)))))
+}
+
+/// Connects to the servers, and returns what is to be said of them before a fleet relies on them.
+pub async fn examine(settings: &Settings) -> Vec<Finding> {
+    let (store, broker) = tokio::join!(
+        redis::examine(&settings.redis),
+        rabbitmq::examine(&settings.rabbitmq, &settings.queues)
+    );
+    let cache = async {
+        let connected = redis::connect(&settings.cache_server()?).await;
+        connected.err().map(|error| Finding::error("cache", error))
+    };
+    store.into_iter().chain(cache.await).chain(broker).chain(settings.unsigned()).collect()
 }
 
 /// The submissions of people, in Redis and in the journal.

@@ -19,4 +19,5 @@ pub mod rabbitmq;
 pub mod redis;
 pub mod sinks;
 mod tls;
+mod versions;
 pub mod webhooks;

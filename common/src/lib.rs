@@ -22,8 +22,8 @@ pub mod spider;
 
 pub(crate) use model::{as_text, escape, small_file};
 pub use model::{
-    cell, clock, csv, duration, events, format, frontier, handler, history, json_object, list, logs, mistake,
-    names, nearest, priority, request, session, task, text, time, web,
+    cell, clock, csv, duration, events, finding, format, frontier, handler, history, json_object, list, logs,
+    mistake, names, nearest, priority, request, session, task, text, time, web,
 };
 pub use policy::{politeness, schedule};
 pub use ports::{backoff, health};

@@ -12,6 +12,7 @@ mod crawl;
 mod crawls;
 mod demo;
 mod dlq;
+mod doctor;
 mod drain;
 mod events;
 mod hosts;
@@ -108,6 +109,8 @@ enum Command {
     Console(console::Args),
     /// Show or check the settings
     Config(settings::Args),
+    /// Check settings, manners, spiders, this machine and the servers, and say what to do
+    Doctor(doctor::Args),
     /// Read sitemaps into the fleet's queues (the program `producer`)
     Producer(trawl_producer::cli::Args),
     /// Work on the fleet's queues (the program `worker`)
@@ -172,6 +175,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Api(args) => args.run(Served::Api, global).await,
         Command::Console(args) => args.run(global).await,
         Command::Config(args) => args.run(&global),
+        Command::Doctor(args) => args.run(&global).await,
         Command::Producer(args) => args.run(global).await,
         Command::Worker(args) => args.run(global).await,
         Command::Completions(args) => args.run(),

@@ -7,10 +7,6 @@ use trawl_common::exit::Exit;
 use trawl_common::settings::{Settings, Webhook};
 use trawl_common::spider::folder::environment;
 
-/// The warning for a user agent without a product name.
-pub(crate) const NAMELESS: &str =
-    "the user agent has no name that robots.txt could address, so the rules for `trawl` are obeyed";
-
 /// The command-line arguments of `trawl config`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -56,8 +52,8 @@ impl Args {
 }
 
 fn warn(settings: &Settings) {
-    if settings.politeness.robots && settings.fetch.robots_name().is_none() {
-        anstream::eprintln!("warning: {NAMELESS}: set `fetch.robots_name`");
+    if let Some(nameless) = settings.nameless() {
+        anstream::eprintln!("warning: {nameless}");
     }
     for Webhook { url, secret, .. } in &settings.webhooks {
         if let Err(error) = secret.reveal(environment) {

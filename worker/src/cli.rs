@@ -96,13 +96,8 @@ impl Args {
 /// Warns about missing settings. Producers leave this to workers: one started by cron is silent unless
 /// something is wrong.
 fn advise(settings: &Settings) {
-    if settings.fetch.contact.is_none() {
-        warn!("no fetch.contact is set: hosts cannot tell you that you trouble them");
-    }
-    if settings.rabbitmq.key.is_none() {
-        warn!(
-            "any client of this broker passes for trawl: set rabbitmq.key, the same for the whole fleet (docs/attacks.md)"
-        );
+    for warning in settings.anonymous().into_iter().chain(settings.unsigned()) {
+        warn!("{warning}");
     }
 }
 

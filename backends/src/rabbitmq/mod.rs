@@ -16,6 +16,7 @@ mod control_log;
 mod depths;
 mod event_queue;
 mod events;
+mod examine;
 mod items;
 mod job_wake_ups;
 mod journal;
@@ -56,7 +57,7 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Page, Result};
-use trawl_common::settings::{self, Items, QueueType, Queues};
+use trawl_common::settings::{self, Items, Queues};
 use trawl_common::spider::item::Item;
 use trawl_common::time::UnixMs;
 use trawl_common::trace;
@@ -65,6 +66,7 @@ use trawl_engine::{Broker, Consumer, Newer, Parked, Probe, ProbeTimes, Receipt};
 pub use self::control_log::ControlLog;
 pub use self::depths::{Depth, Depths, QueueDepths};
 pub use self::event_queue::{EventQueue, EventQueues, Received};
+pub use self::examine::examine;
 pub use self::items::ItemStream;
 pub use self::job_wake_ups::JobWakeUps;
 pub use self::journal::Journal;
@@ -129,16 +131,9 @@ impl RabbitMq {
 
     /// Warns once that the broker has a fault by which external publishers can stop the delay ladder.
     fn warn_of_fault(&self) {
-        let version = self.broker.server_version().filter(|version| stops_dead_lettering(version));
-        if let Some(version) = version.filter(|_| self.layout.queues.kind == QueueType::Quorum) {
-            self.fault.call_once(|| {
-                warn!(
-                    "rabbitmq {version}: whoever may write to the default exchange can stop all dead-lettering of the node, and the delay \
-                     ladder with it, for good by one message: give other programs a user that may write to the exchange `{}` alone \
-                     (docs/attacks.md), or run RabbitMQ 4",
-                    names::URLS
-                );
-            });
+        let version = self.broker.server_version();
+        if let Some(fault) = version.and_then(|version| examine::fault(&version, &self.layout.queues)) {
+            self.fault.call_once(|| warn!("{fault}"));
         }
     }
 
@@ -264,13 +259,6 @@ impl Broker for RabbitMq {
             None => Ok(()),
         }
     }
-}
-
-/// Whether this version can permanently stop dead-lettering over an `x-death` that it cannot read: 3.10.8 does, 4.0.5
-/// does not.
-fn stops_dead_lettering(version: &str) -> bool {
-    let major = version.split('.').next().and_then(|major| major.parse().ok());
-    major.is_some_and(|major: u32| major < 4)
 }
 
 fn to_queue(message: &Message, queue: String, seal: &Seal) -> Outgoing {

@@ -8,6 +8,7 @@ pub mod csv;
 pub mod duration;
 pub(crate) mod escape;
 pub mod events;
+pub mod finding;
 pub mod format;
 pub mod frontier;
 pub mod handler;

@@ -31,7 +31,12 @@ impl fmt::Display for Disagreement {
 
 /// Returns a disagreement if this machine's clock is far from the followed one.
 pub fn disagreement() -> Option<Disagreement> {
-    apart(UnixMs(clock::machine_ms()), UnixMs::now())
+    apart_from(UnixMs::now())
+}
+
+/// Returns a disagreement if this machine's clock is far from the fleet's.
+pub fn apart_from(fleet: UnixMs) -> Option<Disagreement> {
+    apart(UnixMs(clock::machine_ms()), fleet)
 }
 
 fn apart(machine: UnixMs, fleet: UnixMs) -> Option<Disagreement> {

@@ -64,17 +64,20 @@ impl SinkSettings {
 }
 
 impl SinkSettings {
+    /// Returns the file or folder that it writes to, if there is one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Jsonl(Lines { path, .. }) | Self::Csv(Lines { path, .. }) => Some(path),
+            Self::Parquet(Folder { path, .. }) | Self::Warc(Folder { path, .. }) => Some(path),
+            Self::Stream | Self::Postgres { .. } => None,
+        }
+    }
+
     /// Checks that its path has no unknown placeholder, and that it has no setting that its kind does not use.
     pub fn check(&self) -> Result<(), String> {
         match self {
             Self::Jsonl(Lines { bom: true, .. }) => Err("`bom` is for csv".to_owned()),
-            Self::Jsonl(Lines { path, .. }) | Self::Csv(Lines { path, .. }) => {
-                check_path(&path.to_string_lossy())
-            }
-            Self::Parquet(Folder { path, .. }) | Self::Warc(Folder { path, .. }) => {
-                check_path(&path.to_string_lossy())
-            }
-            Self::Stream | Self::Postgres { .. } => Ok(()),
+            _ => self.path().map_or(Ok(()), |path| check_path(&path.to_string_lossy())),
         }
     }
 }

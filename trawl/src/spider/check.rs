@@ -7,14 +7,13 @@ use serde_json::{Value, json};
 use trawl_cli::{Outcome, SpiderArg, mistakes, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::mistake::Mistake;
-use trawl_common::settings::Settings;
+use trawl_common::settings::{NAMELESS, Settings};
 use trawl_common::spider::arguments::{Arguments, Declaration};
 use trawl_common::spider::folder::Unusable;
 use trawl_common::spider::{Handler, Origin};
 use trawl_extract::{Examined, Robots};
 
 use super::examine::examine;
-use crate::settings::NAMELESS;
 
 /// Checks each file, and fails if there are mistakes in any.
 pub(super) fn run(spiders: &[SpiderArg], arguments: &Arguments, json: bool, settings: &Settings) -> Outcome {

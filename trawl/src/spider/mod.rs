@@ -4,7 +4,7 @@ mod attempt;
 mod attempt_task;
 mod check;
 mod deployed;
-mod examine;
+pub(crate) mod examine;
 mod new;
 mod show;
 

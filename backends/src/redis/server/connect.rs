@@ -9,7 +9,6 @@ use redis::cluster::ClusterClient;
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{AsyncConnectionConfig, Client, ConnectionInfo, InfoDict, IntoConnectionInfo};
 use redis::{RedisError, RedisResult, TlsCertificates};
-use tracing::warn;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::Redis;
 
@@ -106,13 +105,6 @@ fn tcp() -> TcpSettings {
     #[cfg(target_os = "linux")]
     let settings = settings.set_user_timeout(SILENCE_TIMEOUT);
     settings
-}
-
-/// Logs a warning if the server may evict records when its memory is full.
-pub async fn warn_of_eviction(link: &Link) {
-    if let Some(policy) = eviction(link).await {
-        warn!(policy, "redis may evict records when its memory is full: set maxmemory-policy noeviction");
-    }
 }
 
 /// Returns whether the server evicts entries when its memory is full, as a cache of responses should.

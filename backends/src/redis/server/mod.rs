@@ -4,6 +4,7 @@ pub(crate) mod clock;
 pub(crate) mod connect;
 pub(crate) mod durability;
 pub(crate) mod eviction;
+pub(crate) mod examine;
 pub(crate) mod full;
 pub(crate) mod link;
 pub(crate) mod schema;
