@@ -2,26 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::{Map, Value};
-use trawl_backends::embedded::Embedded;
 use trawl_cli::{ArgumentFlags, Fail, Outcome, SpiderArg};
 use trawl_common::exit::Exit;
-use trawl_common::frontier::Request;
-use trawl_common::request::NewRequest;
 use trawl_common::settings::Settings;
-use trawl_common::spider::{Bans, Carried, Scope};
 use trawl_common::task::Recipe;
 use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::{CanonicalUrl, InvalidUrl};
-use trawl_extract::Ready;
-use trawl_web::Fetcher;
-use trawl_worker::{HandlerProxy, PageReader, TrialSession};
 
-use super::examine::load;
+use super::trial::{Given, Trial};
 use super::{attempt_task, show};
 
 /// The command-line arguments of `trawl spider try`.
@@ -44,31 +35,14 @@ pub(crate) struct Args {
     /// List the page's links, and which of them are followed
     #[arg(long)]
     links: bool,
-    /// Read the page as if a page of this kind, or a rule of this name, had led to it
-    #[arg(long, value_name = "NAME")]
-    from: Option<String>,
-    /// A value that the page is given by those that led to it, as text; may be repeated
-    #[arg(long, value_name = "NAME=VALUE")]
-    carry: Vec<Pair>,
+    #[command(flatten)]
+    given: Given,
     /// Allow loopback, private and link-local addresses
     #[arg(long)]
     allow_private: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-}
-
-/// A name and a value.
-#[derive(Clone, Debug)]
-struct Pair(String, String);
-
-impl FromStr for Pair {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
-        pair.map(|(name, value)| Self(name.to_owned(), value.to_owned())).ok_or("write NAME=VALUE")
-    }
 }
 
 /// The location of a page.
@@ -91,42 +65,20 @@ impl Args {
     pub(super) async fn run(self, mut settings: Settings) -> Outcome {
         settings.fetch.allow_private |= self.allow_private;
         let folder = self.spider.folder(&settings, self.arguments.arguments()?)?;
-        let (spider, Ready { extractor, scope, bans, login }) =
-            load(&self.spider, &folder, &settings, false)?;
-        let settings = Arc::new(settings);
-        // Hosts are asked as a standalone crawl would ask them.
-        let alone = Embedded::in_memory().map_err(Fail::run)?;
-        let proxy = HandlerProxy::alone(Arc::clone(&settings), alone.hosts());
         if let Some(recipe) = self.task {
-            return attempt_task::run(&spider, &folder, recipe, self.json, &proxy, &settings).await;
+            return attempt_task::run(&self.spider, &folder, recipe, self.json, settings).await;
         }
-        let reader = PageReader::start(&settings).map_err(Fail::run)?;
-        let fetcher = Fetcher::from_spider(&spider, &settings.fetch)
-            .map_err(|error| Fail::usage(format!("[fetch]: {error}")))?;
+        let mut trial = Trial::begin(&self.spider, &folder, settings)?;
         let session = match self.page {
-            Some(Place::Web(_)) => {
-                let at = (&settings, alone.hosts());
-                let begun = TrialSession::begin(at, &reader, (&spider, login, &bans), &fetcher).await;
-                begun.map_err(|why| Fail::run(format!("the log-in failed: {why}")))?
-            }
+            Some(Place::Web(_)) => trial.log_in().await?,
             _ => None,
         };
-        let fetcher =
-            session.as_ref().map(|session| fetcher.in_session(Arc::clone(session) as _)).unwrap_or(fetcher);
         let begun = Instant::now();
-        let (url, response) = self.response(&fetcher, &scope, &bans).await?;
+        let (url, response) = self.response(&trial).await?;
         let took = begun.elapsed();
-        if let Some(ban) = bans.by_page(&response) {
-            return Err(Fail::run(format!("{url}: {ban}")));
-        }
-        let landed = response.redirected_to.clone().unwrap_or_else(|| url.clone());
-        let folder = folder.program_folder(&spider.name);
-        let reader =
-            reader.with_program(&spider, folder, &proxy).map_err(|error| Fail::usage(error.to_string()))?;
-        let (extractor, request) = (Arc::new(extractor), self.request(&url)?);
-        let tried = reader.read(&spider, &scope, &extractor, &landed, response, request).await;
-        reader.end().await;
-        let tried = tried.map_err(|untried| Fail::run(format!("{url}: {untried}")))?;
+        let tried = trial.read(&url, response, self.given.from.as_deref(), self.given.values()).await;
+        trial.end().await;
+        let tried = tried?;
         let lapse =
             session.as_ref().and_then(|session| session.lapse(&tried.response, Some(&tried.extraction)));
         if self.json {
@@ -141,27 +93,8 @@ impl Args {
         Ok(if tried.extraction.missing.is_empty() { Exit::Ok } else { Exit::FailedUrls })
     }
 
-    /// Returns the request for the page with what those that led to it pass on; `None` if that is nothing.
-    fn request(&self, url: &CanonicalUrl) -> Result<Option<Arc<Request>>, Fail> {
-        let values = self.carry.iter().map(|Pair(name, value)| (name.clone(), Value::from(value.as_str())));
-        let values: Map<String, Value> = values.collect();
-        let path: Vec<String> = self.from.iter().cloned().collect();
-        let carried = Carried { values, path, rule: self.from.clone(), list: None };
-        if carried == Carried::default() {
-            return Ok(None);
-        }
-        let new = NewRequest { data: Some(carried.to_data()), ..NewRequest::get(url.as_str()) };
-        let request = Request::new(url.clone(), new);
-        request.map(|request| Some(Arc::new(request))).map_err(|error| Fail::usage(error.to_string()))
-    }
-
     /// Returns the page's URL and its response.
-    async fn response(
-        &self,
-        fetcher: &Fetcher,
-        scope: &Scope,
-        bans: &Bans,
-    ) -> Result<(CanonicalUrl, Response), Fail> {
+    async fn response(&self, trial: &Trial) -> Result<(CanonicalUrl, Response), Fail> {
         match (&self.page, &self.url) {
             (None, _) => Err(Fail::usage("give a page, or a task")),
             (Some(Place::Web(_)), Some(_)) => {
@@ -171,10 +104,7 @@ impl Args {
                 let nowhere = || "http://localhost/".parse().map_err(Fail::run);
                 Ok((url.clone().map_or_else(nowhere, Ok)?, saved(file)?))
             }
-            (Some(Place::Web(url)), None) => {
-                let fetched = fetcher.fetch_for(url, scope, bans).await;
-                Ok((url.clone(), fetched.map_err(|reason| Fail::run(format!("{url}: {reason}")))?))
-            }
+            (Some(Place::Web(url)), None) => Ok((url.clone(), trial.fetch(url).await?)),
         }
     }
 }

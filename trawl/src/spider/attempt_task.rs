@@ -5,35 +5,41 @@ use std::sync::Arc;
 use anstream::println;
 use anstyle::Style;
 use serde_json::{Value, json};
-use trawl_cli::{Fail, Outcome, counted, print_json};
+use trawl_backends::embedded::Embedded;
+use trawl_cli::{Fail, Outcome, SpiderArg, counted, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::frontier::TaskKey;
 use trawl_common::handler::{Answer, LogLine, Verdict};
 use trawl_common::names::{CrawlRef, ProjectName};
 use trawl_common::settings::Settings;
-use trawl_common::spider::Spider;
 use trawl_common::spider::folder::Folder;
 use trawl_common::task::{NewTask, Recipe, TaskView};
 use trawl_common::text::printable;
 use trawl_handlers::{Ended, ItemsFile, Place};
 use trawl_worker::{HandlerProxy, TaskTrial};
 
+use super::examine::load;
+
 /// Maximum length of a printed value.
 const MAX_SHOWN: usize = 400;
 
 /// Runs one task in a spider's handler and prints the answer. Stores none of it.
 pub(super) async fn run(
-    spider: &Spider,
+    arg: &SpiderArg,
     folder: &Folder,
     recipe: Recipe,
     as_json: bool,
-    proxy: &Arc<HandlerProxy>,
-    settings: &Settings,
+    settings: Settings,
 ) -> Outcome {
+    let (spider, _) = load(arg, folder, &settings, false)?;
     let Some(handler) = &spider.handler else {
         return Err(Fail::usage(format!("the spider {} has no [handler] that could do a task", spider.name)));
     };
-    let trial = TaskTrial::new(spider, folder.program_folder(&spider.name), proxy);
+    let max_retries = handler.retries.or(spider.retry.max).unwrap_or(settings.retry.max);
+    // Hosts are asked as a standalone crawl would ask them.
+    let alone = Embedded::in_memory().map_err(Fail::run)?;
+    let proxy = HandlerProxy::alone(Arc::new(settings), alone.hosts());
+    let trial = TaskTrial::new(&spider, folder.program_folder(&spider.name), &proxy);
     let trial = trial.map_err(|error| Fail::usage(error.to_string()))?;
     let task = TaskView {
         id: TaskKey::new(&spider.name, &NewTask::from_recipe(recipe.clone())).id(),
@@ -42,7 +48,7 @@ pub(super) async fn run(
         crawl: CrawlRef::adhoc_of(spider.name.clone()).id,
         recipe,
         attempt: 1,
-        max_retries: handler.retries.or(spider.retry.max).unwrap_or(settings.retry.max),
+        max_retries,
         priority: Default::default(),
     };
     match trial.task(task).await {

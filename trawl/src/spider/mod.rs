@@ -6,7 +6,10 @@ mod check;
 mod deployed;
 pub(crate) mod examine;
 mod new;
+mod recorded;
 mod show;
+mod test;
+mod trial;
 
 use anstream::println;
 use clap::Subcommand;
@@ -41,6 +44,8 @@ enum Command {
     },
     /// Fetch one page, or read a saved one, and show what a spider makes of it; robots.txt is not asked. Or have its program do a task
     Try(attempt::Args),
+    /// Compare what a spider makes of recorded pages with what it made of them, for instance in CI; or record pages
+    Test(test::Args),
     /// Write an example with comments to the folder of spiders
     New {
         /// The spider's name
@@ -74,6 +79,7 @@ impl Args {
                 check::run(&spiders, &arguments.arguments()?, json, &settings()?)
             }
             Command::Try(args) => args.run(settings()?).await,
+            Command::Test(args) => args.run(settings()?).await,
             Command::New { name, json } => new::run(&name, json, &settings()?, &global),
             Command::List { json } => list(json, &settings()?, &global),
         }

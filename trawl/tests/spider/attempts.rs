@@ -1,6 +1,6 @@
 //! `trawl spider try`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use trawl_testkit::many_hosts::{ManyHosts, Plan};
 use trawl_testkit::site::Site;
 
@@ -73,6 +73,36 @@ async fn try_reads_a_page_that_was_saved_as_if_it_came_from_its_url() {
     assert_eq!(json["items"][0]["fields"]["name"], "x", "{}", printed(&output));
     let none = workspace.run(&["spider", "try", "shop", "none.html"]).await;
     assert!(none.status.code() == Some(2) && printed(&none).contains("none.html: "), "{}", printed(&none));
+}
+
+#[tokio::test]
+async fn a_recorded_page_shows_what_a_change_of_the_spider_makes_of_it() {
+    let workspace = Workspace::new();
+    let site = Site::serve(3).await;
+    let page = site.page(1);
+    let file = |field: &str| workspace.write("spiders/shop.toml", &format!("[follow]\n[fields]\n{field}\n"));
+    file("title = 'title::text'\nteaser = { carried = 'teaser' }");
+    let test = async |words: &[&str]| workspace.run(&[&["spider", "test", "shop"], words].concat()).await;
+    let none = test(&[]).await;
+    assert!(none.status.code() == Some(2) && printed(&none).contains("--record"), "{}", printed(&none));
+    let words = ["--record", &page, "--carry", "teaser=new", "--allow-private"];
+    let recorded = test(&words).await;
+    assert_eq!(recorded.status.code(), Some(0), "{}", printed(&recorded));
+    let requests = site.log().len();
+
+    let same = test(&[]).await;
+    assert_eq!((same.status.code(), shown(&same).trim()), (Some(0), "1 page, 0 differ"));
+    file("title = 'title::text'\nteaser = { carried = 'teaser', transform = ['upper'] }");
+    let differs = test(&["--json"]).await;
+    let json: Value = serde_json::from_str(&shown(&differs)).unwrap();
+    assert_eq!(differs.status.code(), Some(6), "{json}");
+    assert_eq!(json["differences"], json!(["items[0].fields.teaser: \"new\", now \"NEW\""]));
+    assert_eq!(test(&["--accept"]).await.status.code(), Some(0));
+    assert_eq!(test(&[]).await.status.code(), Some(0));
+    file("title = { css = '.gone::text', required = true }");
+    assert!(shown(&test(&[]).await).contains("missing: 0 of them, now 1"));
+    // The site was asked for what was recorded, and never again.
+    assert_eq!(site.log().len(), requests);
 }
 
 #[tokio::test]

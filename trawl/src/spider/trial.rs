@@ -1,0 +1,139 @@
+//! A spider that fetches and reads single pages as a worker would.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use trawl_backends::embedded::Embedded;
+use trawl_cli::{Fail, SpiderArg};
+use trawl_common::frontier::Request;
+use trawl_common::request::NewRequest;
+use trawl_common::settings::Settings;
+use trawl_common::spider::folder::Folder;
+use trawl_common::spider::{Bans, Carried, Scope, Spider};
+use trawl_common::web::response::Response;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_extract::{Extractor, LoginPlan, Ready, Tried};
+use trawl_web::Fetcher;
+use trawl_worker::{HandlerProxy, PageReader, TrialSession};
+
+use super::examine::load;
+
+/// A spider that is ready to read pages.
+pub(super) struct Trial {
+    spider: Spider,
+    scope: Scope,
+    bans: Bans,
+    login: Option<LoginPlan>,
+    extractor: Arc<Extractor>,
+    reader: PageReader,
+    fetcher: Fetcher,
+    settings: Arc<Settings>,
+    alone: Embedded,
+}
+
+/// What those that led to a page pass on to it.
+#[derive(clap::Args)]
+pub(super) struct Given {
+    /// Read the page as if a page of this kind, or a rule of this name, had led to it
+    #[arg(long, value_name = "NAME")]
+    pub(super) from: Option<String>,
+    /// A value that the page is given by those that led to it, as text; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    carry: Vec<Pair>,
+}
+
+/// A name and a value.
+#[derive(Clone, Debug)]
+struct Pair(String, String);
+
+impl FromStr for Pair {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+        pair.map(|(name, value)| Self(name.to_owned(), value.to_owned())).ok_or("write NAME=VALUE")
+    }
+}
+
+impl Given {
+    /// Returns the values that are carried.
+    pub(super) fn values(&self) -> Map<String, Value> {
+        self.carry.iter().map(|Pair(name, value)| (name.clone(), Value::from(value.as_str()))).collect()
+    }
+}
+
+impl Trial {
+    /// Makes the spider ready, with its program if it has one.
+    pub(super) fn begin(arg: &SpiderArg, folder: &Folder, settings: Settings) -> Result<Self, Fail> {
+        let (spider, Ready { extractor, scope, bans, login }) = load(arg, folder, &settings, false)?;
+        let settings = Arc::new(settings);
+        // Hosts are asked as a standalone crawl would ask them.
+        let alone = Embedded::in_memory().map_err(Fail::run)?;
+        let proxy = HandlerProxy::alone(Arc::clone(&settings), alone.hosts());
+        let reader = PageReader::start(&settings).map_err(Fail::run)?;
+        let reader = reader
+            .with_program(&spider, folder.program_folder(&spider.name), &proxy)
+            .map_err(|error| Fail::usage(error.to_string()))?;
+        let fetcher = Fetcher::from_spider(&spider, &settings.fetch)
+            .map_err(|error| Fail::usage(format!("[fetch]: {error}")))?;
+        let extractor = Arc::new(extractor);
+        Ok(Self { spider, scope, bans, login, extractor, reader, fetcher, settings, alone })
+    }
+
+    /// Logs in, if the spider does, so that pages are fetched in the session; `None` if it keeps none.
+    pub(super) async fn log_in(&mut self) -> Result<Option<Arc<TrialSession>>, Fail> {
+        let at = (&self.settings, self.alone.hosts());
+        let spider = (&self.spider, self.login.take(), &self.bans);
+        let begun = TrialSession::begin(at, &self.reader, spider, &self.fetcher).await;
+        let session = begun.map_err(|why| Fail::run(format!("the log-in failed: {why}")))?;
+        if let Some(session) = &session {
+            self.fetcher = self.fetcher.clone().in_session(Arc::clone(session) as _);
+        }
+        Ok(session)
+    }
+
+    /// Fetches a page.
+    pub(super) async fn fetch(&self, url: &CanonicalUrl) -> Result<Response, Fail> {
+        let fetched = self.fetcher.fetch_for(url, &self.scope, &self.bans).await;
+        fetched.map_err(|reason| Fail::run(format!("{url}: {reason}")))
+    }
+
+    /// Reads a response to the URL of a page that was given these values by what is called `from`.
+    pub(super) async fn read(
+        &self,
+        url: &CanonicalUrl,
+        response: Response,
+        from: Option<&str>,
+        carry: Map<String, Value>,
+    ) -> Result<Tried, Fail> {
+        if let Some(ban) = self.bans.by_page(&response) {
+            return Err(Fail::run(format!("{url}: {ban}")));
+        }
+        let request = request(url, from, carry)?;
+        let landed = response.redirected_to.clone().unwrap_or_else(|| url.clone());
+        let read = self.reader.read(&self.spider, &self.scope, &self.extractor, &landed, response, request);
+        read.await.map_err(|untried| Fail::run(format!("{url}: {untried}")))
+    }
+
+    /// Ends the program, if there is one, so that all it writes to its standard error is shown.
+    pub(super) async fn end(self) {
+        self.reader.end().await;
+    }
+}
+
+/// Returns the request for a page with what those that led to it pass on; `None` if that is nothing.
+fn request(
+    url: &CanonicalUrl,
+    from: Option<&str>,
+    values: Map<String, Value>,
+) -> Result<Option<Arc<Request>>, Fail> {
+    let from = from.map(str::to_owned);
+    let carried = Carried { values, path: from.iter().cloned().collect(), rule: from, list: None };
+    if carried == Carried::default() {
+        return Ok(None);
+    }
+    let new = NewRequest { data: Some(carried.to_data()), ..NewRequest::get(url.as_str()) };
+    let request = Request::new(url.clone(), new);
+    request.map(|request| Some(Arc::new(request))).map_err(|error| Fail::usage(error.to_string()))
+}
