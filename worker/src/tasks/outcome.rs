@@ -8,7 +8,6 @@ use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
 use trawl_common::frontier::retry;
-use trawl_common::frontier::route::{self, Hints};
 use trawl_common::frontier::{Key, Task, Work};
 use trawl_common::ports::{Claimed, NewWork, Page};
 use trawl_common::request::NewRequest;
@@ -25,7 +24,7 @@ use super::Tasks;
 use super::runner::{Gave, Ran};
 use crate::context::Context;
 use crate::job::items_file::{Contents, Equals, FileItems, Ids, as_text};
-use crate::job::new_work::{asked_for, led_to};
+use crate::job::new_work::{asked_for, routed};
 use crate::job::page_output::PageOutput;
 use crate::job::settlement::Settlement;
 use crate::programs::say_refused;
@@ -157,9 +156,7 @@ fn link(
         left_out.add(Limit::UrlLength, 1);
         return None;
     }
-    let routed = route::route(&spider.route, url, Hints::default());
-    let deadline = routed.ttl.map(|ttl| UnixMs::now().plus(ttl));
-    Some(led_to(message, NewWork { deadline, ..NewWork::new(work, routed.lane) }))
+    Some(routed(message, spider, work, url))
 }
 
 /// Returns the items of a program, each with its id.
