@@ -126,7 +126,7 @@ impl Asking {
                     }
                     attempts += 1;
                     let until = match retry::decide(&self.retry, failure, attempts, UnixMs::now(), 1.0) {
-                        Outcome::Retry(failure, until) => {
+                        Outcome::Retry { failure, until, .. } => {
                             debug!(%url, %failure, %until, "a source is asked for again");
                             until
                         }

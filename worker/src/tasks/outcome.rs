@@ -64,24 +64,16 @@ pub(super) fn settlement(
     let done = match ran {
         Ran::Done(gave) => output(tasks.spiders.all(), log, &claimed.message, spider, gave),
         Ran::Failed(failure) => Err(failure),
-        Ran::Skipped => return Settlement::of_task(claimed.clone(), Outcome::Skipped(Skip::Handler)),
+        Ran::Skipped => return Settlement::of_task(claimed.clone(), Err(Outcome::Skipped(Skip::Handler))),
         Ran::NotRun(why) => {
             let outcome = tasks.idle_reasons.cannot_run(health, &claimed.message, why);
-            return Settlement::of_task(claimed.clone(), outcome);
+            return Settlement::of_task(claimed.clone(), Err(outcome));
         }
     };
-    let settlement = match done {
-        Ok(output) => Settlement::of_done_task(claimed.clone(), output),
-        Err(failure) => {
-            // Whatever the class: the program knows best whether another try makes sense.
-            let (attempts, now) = (claimed.attempts + 1, UnixMs::now());
-            Settlement::of_task(
-                claimed.clone(),
-                retry::again(&policy, failure, attempts, now, rand::random()),
-            )
-        }
-    };
-    settlement.with_retries(Some(policy.max))
+    // Whatever the class: the program knows best whether another try makes sense.
+    let (attempts, now) = (claimed.attempts + 1, UnixMs::now());
+    let result = done.map_err(|failure| retry::again(&policy, failure, attempts, now, rand::random()));
+    Settlement::of_task(claimed.clone(), result)
 }
 
 /// Returns the results of a finished task, unless they cannot be taken.
