@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use trawl_common::handler::{Answer, Verdict};
 use trawl_common::spider::{Handler, Mode, ProxyUse, Secret};
 use trawl_common::task::TaskView;
-use trawl_handlers::{Admission, Ended, ItemsFile, Place, Program, ProxyAccess, exec, once};
+use trawl_handlers::{Admission, Ended, FilePosition, ItemsFile, Program, ProxyAccess, exec, once};
 
 /// Runs a script of the shell for one task, in a folder that is there until the test ends.
 async fn shell(script: &str) -> Ended {
@@ -175,7 +175,7 @@ fn peak() -> u64 {
 
 /// All items of a file, and how many batches they were read in.
 async fn read(file: &ItemsFile) -> (Vec<serde_json::Map<String, serde_json::Value>>, usize) {
-    let (mut place, mut items, mut batches) = (Place::default(), Vec::new(), 0);
+    let (mut place, mut items, mut batches) = (FilePosition::default(), Vec::new(), 0);
     loop {
         let batch = file.read(place).await.unwrap();
         if batch.items.is_empty() {

@@ -32,7 +32,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 const MAX_UNWANTED_TIME: Duration = Duration::from_secs(5);
 
 /// A process, and its requests.
-pub(super) struct Session {
+pub(super) struct StreamSession {
     running: Supervised,
     pipes: Pipes,
     /// The requests in flight by id, in the order in which they were given.
@@ -91,7 +91,7 @@ impl Broken {
     }
 }
 
-impl Session {
+impl StreamSession {
     /// Starts a process, and sends it the start message.
     pub(super) async fn start(program: &Program, concurrency: usize) -> io::Result<Self> {
         let (running, stdin, stdout) = Supervised::start(program, None, &[], &[])?;
