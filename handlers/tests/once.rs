@@ -339,8 +339,9 @@ async fn a_program_can_neither_signal_nor_look_into_what_bounds_it() {
     if !exec::can_confine() {
         return;
     }
-    // What root's programs may read of any process (CAP_PERFMON: environ, maps) is not looked at: trawl's tests do, as another user.
-    // In the place of a worker is a process of this test's own: it has a secret, and is no descendant of the program either.
+    // What root's programs may read of any process (CAP_PERFMON: environ, maps) is not looked at: trawl's tests do, as
+    // another user. In the place of a worker is a process of this test's own: it has a secret, and is no descendant of
+    // the program either.
     let mut worker = Command::new("sleep").arg("60").env("SECRET", "s3cret").spawn().unwrap();
     let script = format!(
         r#"
@@ -438,7 +439,8 @@ os.kill(os.getpid(), signal.SIGKILL)
     until(|| !tmp.exists()).await;
 }
 
-/// Runs a program in Python that starts a supervisor as a worker does. Returns how it ended, and the folder that it gave.
+/// Runs a program in Python that starts a supervisor as a worker does. Returns how it ended, and the folder that it
+/// gave.
 fn run_in_place_of_a_worker(folder: &Path, worker: &str) -> (ExitStatus, PathBuf) {
     let tmp = folder.join("tmp");
     fs::create_dir(&tmp).unwrap();

@@ -179,7 +179,8 @@ impl StreamSession {
         Broken::Died
     }
 
-    /// Whether none of the requests in flight is awaited, or the first is not and has delayed others for [`MAX_UNWANTED_TIME`].
+    /// Whether none of the requests in flight is awaited, or the first is not and has delayed others for
+    /// [`MAX_UNWANTED_TIME`].
     fn is_unwanted(&self) -> bool {
         let mut all = self.in_flight.values().map(|in_flight| in_flight.asked.is_awaited());
         let is_first_wanted = all.next().unwrap_or(true);

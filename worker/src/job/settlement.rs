@@ -30,7 +30,7 @@ pub(crate) struct Handled {
     pub(crate) attempts: u32,
     /// Its results if it is done, otherwise its outcome.
     pub(crate) result: Result<PageOutput, Outcome>,
-    /// What to remember of its page, if it ends.
+    /// The update of the page history, if it ends.
     pub(crate) memory: Option<PageVisit>,
     /// How long it was processed, if its fetch started.
     pub(crate) took: Option<Duration>,
@@ -121,7 +121,7 @@ impl Settlement {
         Self::with_result(claimed.message, claimed.attempts, result)
     }
 
-    /// Sets what to remember of the page that ends.
+    /// Sets the update of the page history.
     pub(crate) fn remembering(mut self, memory: Option<PageVisit>) -> Self {
         self.0.memory = memory;
         self

@@ -19,8 +19,8 @@ use crate::job::ClaimedUrl;
 use crate::job::settlement::aborted;
 use crate::telemetry::idle_reasons::Why;
 
-/// A URL in a waitlist stays away for this part of its wait at least: so how many of a host come back in a second to look depends on the host's rate, and not
-/// on how many wait.
+/// A URL in a waitlist stays away for this part of its wait at least: so how many of a host come back in a second to
+/// look depends on the host's rate, and not on how many wait.
 const LEAST_PART: Range<f64> = 0.125..0.1875;
 
 /// Why a URL's host is not asked for a slot.

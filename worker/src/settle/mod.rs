@@ -53,8 +53,8 @@ pub(crate) struct Settler {
     pub(crate) idle_reasons: Arc<IdleReasons>,
 }
 
-/// Settles what comes, in batches, until every sender is gone. Pages with many links are settled beside the others, one after the other. What there is no
-/// room for in a full store is held back, and keeps no other from its end.
+/// Settles what comes, in batches, until every sender is gone. Pages with many links are settled beside the others, one
+/// after the other. What there is no room for in a full store is held back, and keeps no other from its end.
 pub(crate) async fn run(settler: Arc<Settler>, settlements: mpsc::Receiver<Settlement>) {
     if let Err(error) = settle_all(&settler, settlements).await {
         settler.context.health.ends_by(error);
@@ -103,7 +103,8 @@ async fn settle_all(
     }
 }
 
-/// Divides pages into those to settle now and others to settle beside them: each part has up to [`MANY_LINKS`], or is a single page.
+/// Divides pages into those to settle now and others to settle beside them: each part has up to [`MANY_LINKS`], or is a
+/// single page.
 fn by_links(batch: Vec<Handled>) -> (Vec<Handled>, Vec<Vec<Handled>>) {
     let (mut now, mut apart) = (Vec::with_capacity(batch.len()), Vec::<Vec<Handled>>::new());
     let (mut room_now, mut room_apart) = (MANY_LINKS, 0);
@@ -155,7 +156,8 @@ async fn settle(
     Ok(not_stored)
 }
 
-/// URLs that have ended, but for what a full store has no room for: what their pages link to, and what is to be remembered of them.
+/// URLs that have ended, but for what a full store has no room for: what their pages link to, and what is to be
+/// remembered of them.
 struct HeldBack {
     settlements: Vec<ports::Settlement>,
     again: Instant,

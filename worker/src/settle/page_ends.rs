@@ -1,5 +1,5 @@
-//! Keeps in the permanent history how pages ended, before the engine settles them: a page whose end could not be kept has not
-//! ended.
+//! Keeps in the permanent history how pages ended, before the engine settles them: a page whose end could not be kept
+//! has not ended.
 
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Outcome, Reason, Terminal};
@@ -10,8 +10,8 @@ use trawl_common::time::UnixMs;
 use super::Settler;
 use crate::job::settlement::Handled;
 
-/// Keeps the ends among these, unless there is no history. One that is away is waited for, as sinks are: no page ends meanwhile.
-/// What another worker holds by now is for that one to keep.
+/// Keeps the ends among these, unless there is no history. One that is away is waited for, as sinks are: no page ends
+/// meanwhile. What another worker holds by now is for that one to keep.
 pub(super) async fn keep(settler: &Settler, all: &[Handled]) -> Result<(), Fatal> {
     let Some(history) = &settler.history else { return Ok(()) };
     let ends: Vec<(&Message, PageEnd)> =
