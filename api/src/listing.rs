@@ -20,7 +20,7 @@ const READ_BATCH: usize = 500;
 
 /// A position in the list: after this job, and after this crawl without a job.
 #[derive(Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct ListPosition {
     job: Option<u64>,
     crawl: Option<(u64, String)>,
 }
@@ -31,9 +31,9 @@ impl Backend {
     pub(crate) async fn list(
         &self,
         is_meant: impl Fn(&Known) -> bool,
-        mut place: Place,
+        mut place: ListPosition,
         most: usize,
-    ) -> Result<(Vec<Known>, Option<Place>)> {
+    ) -> Result<(Vec<Known>, Option<ListPosition>)> {
         // The jobs first: one that begins meanwhile is among the crawls.
         let mut jobs = Line { jobs: &*self.jobs, ahead: VecDeque::new(), last: place.job };
         jobs.first().await?;
@@ -60,7 +60,7 @@ impl Backend {
                         stats => stats,
                     };
                     let known = Known::of_job(job, stats);
-                    let behind = Place { job: Some(job.number), ..place.clone() };
+                    let behind = ListPosition { job: Some(job.number), ..place.clone() };
                     jobs.ahead.pop_front();
                     (Some(known), behind)
                 }
@@ -68,7 +68,7 @@ impl Backend {
                 (_, Some((at, id))) => {
                     let is_of_job = jobs.has(id) || self.jobs.job(id).await?.is_some();
                     let stats = if is_of_job { None } else { stats.remove(id) };
-                    let behind = Place { crawl: Some(at.clone()), ..place.clone() };
+                    let behind = ListPosition { crawl: Some(at.clone()), ..place.clone() };
                     crawls.pop();
                     (stats.map(Known::of_no_job), behind)
                 }

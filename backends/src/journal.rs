@@ -45,7 +45,7 @@ pub(crate) enum Record {
 
 /// A record with the time when it was written.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Entry {
+pub(crate) struct JournalEntry {
     pub(crate) at: UnixMs,
     #[serde(flatten)]
     pub(crate) record: Record,
@@ -155,7 +155,7 @@ pub(crate) struct Logged {
 
 impl Logged {
     /// Applies the next entry.
-    pub(crate) fn apply(&mut self, Entry { at, record }: Entry) {
+    pub(crate) fn apply(&mut self, JournalEntry { at, record }: JournalEntry) {
         match record {
             Record::Submitted { new, number, asked } => {
                 let id = new.id.clone();
@@ -166,7 +166,7 @@ impl Logged {
                 let job = Job::asked_for(*new, number, asked);
                 self.jobs.insert(id.clone(), LoggedJob { job, written: at, lease: Duration::ZERO });
                 for record in self.early.remove(&id).unwrap_or_default() {
-                    self.apply(Entry { at, record });
+                    self.apply(JournalEntry { at, record });
                 }
             }
             Record::Deployed { project, version, number, added, spiders } => {

@@ -13,8 +13,9 @@ pub struct DedupFlags {
     /// Fetch again what was crawled before: never, changed (if it has), always, or what is older than an AGE, as 12h
     #[arg(long, value_name = "WHEN", conflicts_with = "dedup")]
     pub recrawl: Option<Recrawl>,
-    /// Leave out URLs that were seen: by any crawl of the spider (spider), by this crawl (crawl), or that were fetched less than an
-    /// AGE ago, as 12h [default: what the spider's file says; else of a job crawl, and spider of other crawls]
+    /// Leave out URLs that were seen: by any crawl of the spider (spider), by this crawl (crawl), or that were fetched
+    /// less than an AGE ago, as 12h [default: what the spider's file says; else of a job crawl, and spider of other
+    /// crawls]
     #[arg(long, value_name = "BY")]
     pub dedup: Option<DedupScope>,
 }

@@ -20,7 +20,8 @@ pub fn summary(stats: &CrawlStats) -> String {
     )
 }
 
-/// Describes how far a crawl is: `3 of 20 pages, 0 failed, 2/s, 8s to go`. Nothing is said of the time left while nothing has ended.
+/// Describes how far a crawl is: `3 of 20 pages, 0 failed, 2/s, 8s to go`. Nothing is said of the time left while
+/// nothing has ended.
 pub fn progress(stats: &CrawlStats) -> String {
     let counts = &stats.counts;
     let rate = pages_per_second(stats);

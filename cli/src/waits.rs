@@ -25,7 +25,8 @@ impl Default for Waits {
 }
 
 impl Waits {
-    /// Returns the end of a line of progress: `; waits: ...`, or nothing. `ask` returns the reasons, the first of which is named.
+    /// Returns the end of a line of progress: `; waits: ...`, or nothing. `ask` returns the reasons, the first of which
+    /// is named.
     pub async fn of(&mut self, stats: &CrawlStats, ask: impl Future<Output = Result<Vec<String>>>) -> &str {
         let ended = stats.counts.ended();
         if ended != self.ended {

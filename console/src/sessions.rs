@@ -20,14 +20,14 @@ const MAX_SESSIONS: usize = 20;
 
 /// The sessions that have not ended.
 #[derive(Default)]
-pub(crate) struct Sessions(Mutex<HashMap<Digested, Session>>);
+pub(crate) struct Sessions(Mutex<HashMap<Digested, ConsoleSession>>);
 
 /// The SHA-256 of a session's name: the time that a lookup takes reveals nothing about the names.
 type Digested = [u8; 32];
 
 /// A session.
 #[derive(Clone)]
-pub(crate) struct Session {
+pub(crate) struct ConsoleSession {
     pub(crate) identity: Identity,
     /// The token that its forms must contain.
     pub(crate) csrf: String,
@@ -45,12 +45,12 @@ impl Sessions {
             let oldest = of_holder().min_by_key(|(_, session)| session.begun).map(|(name, _)| *name);
             oldest.and_then(|oldest| sessions.remove(&oldest));
         }
-        sessions.insert(digest(&name), Session { identity, csrf: secret(), begun: now });
+        sessions.insert(digest(&name), ConsoleSession { identity, csrf: secret(), begun: now });
         name
     }
 
     /// Returns the session of this name, if it has not ended.
-    pub(crate) fn find(&self, name: &str, now: Instant) -> Option<Session> {
+    pub(crate) fn find(&self, name: &str, now: Instant) -> Option<ConsoleSession> {
         let session = self.0.lock().get(&digest(name)).cloned()?;
         (now.duration_since(session.begun) < LIFETIME).then_some(session)
     }

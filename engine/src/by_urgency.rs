@@ -20,7 +20,8 @@ pub(crate) struct ByUrgency {
 /// A message to be handed out.
 pub(crate) struct Arriving {
     pub(crate) claimed: Claimed,
-    /// Its number in the order in which all were first handed out ([`InFlight::turn`](crate::in_flight::InFlight::turn)).
+    /// Its number in the order in which all were first handed out
+    /// ([`InFlight::turn`](crate::in_flight::InFlight::turn)).
     pub(crate) turn: u64,
 }
 

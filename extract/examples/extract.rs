@@ -1,8 +1,7 @@
 //! Prints what fields by CSS selector find in HTML files, a line of JSON for each file. Arguments are `name=selector`,
-//! `name[]=selector` for all values, and `name:kind=selector` for numbers and dates, with `name:number,=selector` for numbers with a decimal
-//! comma. `name:json_ld=type`, `name:microdata=type`, `name:meta=property` and `name[]:xpath=expression` read
-//! what their names say. The files' names come on standard
-//! input, one a line.
+//! `name[]=selector` for all values, and `name:kind=selector` for numbers and dates, with `name:number,=selector` for
+//! numbers with a decimal comma. `name:json_ld=type`, `name:microdata=type`, `name:meta=property` and
+//! `name[]:xpath=expression` read what their names say. The files' names come on standard input, one a line.
 
 use std::error::Error;
 use std::io::{BufRead, Write, stdin, stdout};

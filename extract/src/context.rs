@@ -120,8 +120,8 @@ impl<'a> Context<'a> {
         links.map(|link| Found::Text(String::from(link).into())).collect()
     }
 
-    /// Returns the values that an XPath expression finds at an element; none once all of them took too long on the page,
-    /// after which [`goes_on`](Self::goes_on) fails.
+    /// Returns the values that an XPath expression finds at an element; none once all of them took too long on the
+    /// page, after which [`goes_on`](Self::goes_on) fails.
     pub(crate) fn xpath(&'a self, xpath: &XPath, at: ElementRef<'a>) -> impl Iterator<Item = Found<'a>> + 'a {
         let nodes = self.tree.map(|tree| self.nodes.get_or_init(|| Nodes::new(tree)));
         let value = nodes.and_then(|nodes| {

@@ -22,8 +22,8 @@ pub struct Extraction {
     pub left_out: u64,
     /// The required fields that were not found, each once.
     pub missing: Vec<Missing>,
-    /// The required fields that were looked for, and whether an item of the page has each. Those of a kind of items follow
-    /// its name: `product.price`.
+    /// The required fields that were looked for, and whether an item of the page has each. Those of a kind of items
+    /// follow its name: `product.price`.
     pub required: BTreeMap<String, bool>,
     /// Likewise, of the kind of items that is being read, without its name; empty once the page is read.
     pub looked_for: BTreeMap<String, bool>,

@@ -92,15 +92,16 @@ impl Extractor {
         self.plan.needs_tree
     }
 
-    /// Whether a response has a type that this spider reads: HTML, JSON if the spider extracts from it, and what its file
-    /// names beside them.
+    /// Whether a response has a type that this spider reads: HTML, JSON if the spider extracts from it, and what its
+    /// file names beside them.
     pub fn reads(&self, response: &Response) -> bool {
         self.medium(response).is_some()
     }
 
     /// Reads the page that `url` answered with. A field without a value is null, or an empty list.
     ///
-    /// Text is free of control characters and at most [`MAX_TEXT`](crate::MAX_TEXT) long; an item is less than 8 MB of JSON.
+    /// Text is free of control characters and at most [`MAX_TEXT`](crate::MAX_TEXT) long; an item is less than 8 MB of
+    /// JSON.
     ///
     /// Does no I/O, and takes time proportional to the page. A page whose tree would take longer is a failure of class
     /// `parse`, and so is one that is not finished some time after `given_up` is set.

@@ -2,7 +2,8 @@
 //!
 //! One page, from top to bottom:
 //!
-//! 1. [`Extractor::new`] makes a `plan` of the spider: which fields one streaming pass can answer, and which need a tree;
+//! 1. [`Extractor::new`] makes a `plan` of the spider: which fields one streaming pass can answer, and which need a
+//!    tree;
 //! 2. [`Extractor::extract`] reads the response with `document`: its encoding, JSON, the streaming pass, the tree;
 //! 3. `items` and `follow` find the planned values in the `context` of that page, each `field` separately;
 //! 4. `values` converts each found value to the field's type, within the field's `budget`.

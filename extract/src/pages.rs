@@ -213,8 +213,8 @@ impl<'a> PassedOn<'a> {
         all
     }
 
-    /// Gives the links that were found since the last call, by `rule` if there is one, these values in addition to those
-    /// that the page received.
+    /// Gives the links that were found since the last call, by `rule` if there is one, these values in addition to
+    /// those that the page received.
     fn give(
         &mut self,
         found: &mut FoundLinks<'_>,

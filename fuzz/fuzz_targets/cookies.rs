@@ -1,5 +1,5 @@
-//! Cookies: the first line of the input is the host and path that sets them, the second the one that they go to; each further
-//! line is a field `Set-Cookie`.
+//! Cookies: the first line of the input is the host and path that sets them, the second the one that they go to; each
+//! further line is a field `Set-Cookie`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -73,13 +73,13 @@ pub struct ItemsFile {
 
 /// A position in a file of items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct FilePosition {
     bytes: u64,
     lines: u64,
     items: u64,
 }
 
-impl Place {
+impl FilePosition {
     /// Returns the number of items before it.
     pub fn items(&self) -> u64 {
         self.items
@@ -92,7 +92,7 @@ pub struct Batch {
     /// The fields of each item, in file order; empty at the end of the file.
     pub items: Vec<Fields>,
     /// The position to read on from.
-    pub next: Place,
+    pub next: FilePosition,
 }
 
 impl ItemsFile {
@@ -120,7 +120,7 @@ impl ItemsFile {
     /// # Errors
     /// If a line is not an item; the error says which one, and why.
     pub async fn look(&self, mut show: impl FnMut(&Fields)) -> Result<u64, String> {
-        let mut place = Place::default();
+        let mut place = FilePosition::default();
         loop {
             let Batch { items, next } = self.read(place).await?;
             if items.is_empty() {
@@ -135,13 +135,13 @@ impl ItemsFile {
     ///
     /// # Errors
     /// If a line is not an item; the error says which one, and why.
-    pub async fn read(&self, from: Place) -> Result<Batch, String> {
+    pub async fn read(&self, from: FilePosition) -> Result<Batch, String> {
         let file = self.clone();
         let reading = spawn_blocking(move || file.batch(from)).await;
         reading.unwrap_or_else(|_| Err("the items_file cannot be read".to_owned()))
     }
 
-    fn batch(&self, from: Place) -> Result<Batch, String> {
+    fn batch(&self, from: FilePosition) -> Result<Batch, String> {
         let rest = At { file: &self.file, at: from.bytes }.take(self.bytes.saturating_sub(from.bytes));
         let (mut rest, mut line) = (BufReader::new(rest), Vec::new());
         let mut batch = Batch { items: Vec::new(), next: from };
@@ -298,7 +298,7 @@ mod tests {
         let checked = taken.checked().await.unwrap();
         assert_eq!(checked.items(), 2);
         file.set_len(12).unwrap();
-        assert!(checked.read(Place::default()).await.unwrap_err().contains("line 2"));
+        assert!(checked.read(FilePosition::default()).await.unwrap_err().contains("line 2"));
     }
 
     #[tokio::test]
@@ -308,7 +308,7 @@ mod tests {
         fs::write(folder.path().join("items"), lines).unwrap();
         fs::set_permissions(folder.path().join("items"), Permissions::from_mode(0o400)).unwrap();
         let file = take(folder.path(), "items").unwrap();
-        let (mut place, mut found, mut batches) = (Place::default(), Vec::new(), 0);
+        let (mut place, mut found, mut batches) = (FilePosition::default(), Vec::new(), 0);
         loop {
             let batch = file.read(place).await.unwrap();
             if batch.items.is_empty() {

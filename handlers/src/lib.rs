@@ -24,7 +24,7 @@ mod supervised;
 mod version;
 
 pub use ended::Ended;
-pub use items_file::{Batch, ItemsFile, Place};
+pub use items_file::{Batch, FilePosition, ItemsFile};
 pub use locate::CannotRun;
 pub use once::once;
 pub use program::{Program, Supervisor, file_of};

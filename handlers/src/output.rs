@@ -18,8 +18,8 @@ pub(crate) async fn all(from: impl AsyncRead + Unpin, most: usize) -> Result<Vec
     if output.len() > most { Err(Flood) } else { Ok(output) }
 }
 
-/// Reads all output, and returns the last [`TAIL_BYTES`] bytes. `line`, if there is one, is given each line without its end; one
-/// of more than [`TAIL_BYTES`] bytes in pieces.
+/// Reads all output, and returns the last [`TAIL_BYTES`] bytes. `line`, if there is one, is given each line without its
+/// end; one of more than [`TAIL_BYTES`] bytes in pieces.
 pub(crate) async fn tail(mut from: impl AsyncRead + Unpin, mut line: Option<impl FnMut(&[u8])>) -> Vec<u8> {
     let (mut tail, mut buffer) = (VecDeque::with_capacity(2 * TAIL_BYTES), vec![0; TAIL_BYTES]);
     let mut begun = Vec::new();

@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use trawl_common::handler::{Answer, Verdict};
 use trawl_common::spider::{Handler, Mode, ProxyUse, Secret};
 use trawl_common::task::TaskView;
-use trawl_handlers::{Admission, Ended, ItemsFile, Place, Program, ProxyAccess, exec, once};
+use trawl_handlers::{Admission, Ended, FilePosition, ItemsFile, Program, ProxyAccess, exec, once};
 
 /// Runs a script of the shell for one task, in a folder that is there until the test ends.
 async fn shell(script: &str) -> Ended {
@@ -175,7 +175,7 @@ fn peak() -> u64 {
 
 /// All items of a file, and how many batches they were read in.
 async fn read(file: &ItemsFile) -> (Vec<serde_json::Map<String, serde_json::Value>>, usize) {
-    let (mut place, mut items, mut batches) = (Place::default(), Vec::new(), 0);
+    let (mut place, mut items, mut batches) = (FilePosition::default(), Vec::new(), 0);
     loop {
         let batch = file.read(place).await.unwrap();
         if batch.items.is_empty() {
@@ -339,8 +339,9 @@ async fn a_program_can_neither_signal_nor_look_into_what_bounds_it() {
     if !exec::can_confine() {
         return;
     }
-    // What root's programs may read of any process (CAP_PERFMON: environ, maps) is not looked at: trawl's tests do, as another user.
-    // In the place of a worker is a process of this test's own: it has a secret, and is no descendant of the program either.
+    // What root's programs may read of any process (CAP_PERFMON: environ, maps) is not looked at: trawl's tests do, as
+    // another user. In the place of a worker is a process of this test's own: it has a secret, and is no descendant of
+    // the program either.
     let mut worker = Command::new("sleep").arg("60").env("SECRET", "s3cret").spawn().unwrap();
     let script = format!(
         r#"
@@ -438,7 +439,8 @@ os.kill(os.getpid(), signal.SIGKILL)
     until(|| !tmp.exists()).await;
 }
 
-/// Runs a program in Python that starts a supervisor as a worker does. Returns how it ended, and the folder that it gave.
+/// Runs a program in Python that starts a supervisor as a worker does. Returns how it ended, and the folder that it
+/// gave.
 fn run_in_place_of_a_worker(folder: &Path, worker: &str) -> (ExitStatus, PathBuf) {
     let tmp = folder.join("tmp");
     fs::create_dir(&tmp).unwrap();

@@ -138,7 +138,8 @@ async fn a_file_of_items_is_taken_when_its_request_is_answered_and_its_name_is_f
     }
     let (what, _) = failure(ask(&stream, "file of rubbish").await);
     assert!(what.contains("the items_file, line 1: not JSON"), "{what}");
-    // It lives on: what is in a file is no line of the protocol. A program that ends at once has left its file all the same.
+    // It lives on: what is in a file is no line of the protocol. A program that ends at once has left its file all the
+    // same.
     let ended = ask(&stream, "last").await;
     assert!(matches!(ended, Ended::Answered(_, Some(file)) if file.items() == 1));
 }

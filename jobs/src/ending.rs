@@ -71,15 +71,17 @@ async fn outcome_of(runner: &Runner, job: &Job) -> Result<Option<JobOutcome>> {
     })
 }
 
-/// Returns what went wrong with a job whose crawl has finished: its sources could not be read, or it yields less than its spider expects.
+/// Returns what went wrong with a job whose crawl has finished: its sources could not be read, or it yields less than
+/// its spider expects.
 fn problem_of(job: &Job, stats: &CrawlStats) -> Option<Problem> {
     let problems: Vec<String> =
         job.problem().map(Problem::to_string).into_iter().chain(explain::unmet(stats)).collect();
     (!problems.is_empty()).then(|| Problem::new(problems.join("; ")))
 }
 
-/// Opens the crawl of a job once more, as the store knows the job and not the crawl: it was emptied, and has learnt first of jobs. So what
-/// the spider's file says is kept with the crawl again, for workers that have no such file. Returns the job's end if that cannot be.
+/// Opens the crawl of a job once more, as the store knows the job and not the crawl: it was emptied, and has learnt
+/// first of jobs. So what the spider's file says is kept with the crawl again, for workers that have no such file.
+/// Returns the job's end if that cannot be.
 async fn reopen(runner: &Runner, job: &Job) -> Result<Option<JobOutcome>> {
     let run = match sources::of(runner, &job.new).await {
         Ok(run) => run,

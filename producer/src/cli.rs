@@ -40,8 +40,8 @@ const MAX_OVERLOADS: usize = 10;
 /// The command-line arguments of the producer.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// Sitemaps, sitemap indexes, feeds, robots.txt, or lists of URLs, requests or tasks: a URL, a file, or - for standard input
-    /// [default: what the spider's file says]
+    /// Sitemaps, sitemap indexes, feeds, robots.txt, or lists of URLs, requests or tasks: a URL, a file, or - for
+    /// standard input [default: what the spider's file says]
     #[arg(required_unless_present = "spider", value_name = "SOURCE")]
     sources: Vec<Source>,
     /// The spider that the URLs are for: its name, or its file, by whose name workers find it [default: default]
@@ -52,15 +52,15 @@ pub struct Args {
     /// The spider of that name has no file: it extracts what the section `items` of the settings says
     #[arg(long, requires = "spider")]
     no_file: bool,
-    /// The crawl to open, or to continue, by its whole id; `latest` is the spider's newest [default: a new one, named by the
-    /// time]
+    /// The crawl to open, or to continue, by its whole id; `latest` is the spider's newest [default: a new one, named
+    /// by the time]
     #[arg(long, value_name = "ID")]
     crawl: Option<CrawlArg>,
     /// Show what would be routed where, and touch nothing
     #[arg(long)]
     dry_run: bool,
-    /// When a crawl of the spider is not over: exit (with code 0), join it, or start another [default: exit with --recrawl,
-    /// else start]
+    /// When a crawl of the spider is not over: exit (with code 0), join it, or start another [default: exit with
+    /// --recrawl, else start]
     #[arg(long, value_name = "WHAT", conflicts_with = "crawl")]
     if_running: Option<IfRunning>,
     #[command(flatten)]
@@ -355,7 +355,8 @@ async fn draw(line: ProgressLine, progress: Arc<Progress>) {
     }
 }
 
-/// Waits for the end of the crawl and of the work that it handed on, and returns its stats; `None` if a signal came first.
+/// Waits for the end of the crawl and of the work that it handed on, and returns its stats; `None` if a signal came
+/// first.
 async fn ended(
     stats: &dyn Stats,
     crawl: &CrawlRef,

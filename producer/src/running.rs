@@ -1,5 +1,5 @@
-//! Decides which crawl a run of the producer is for when a crawl of its spider may still be running. Without this, runs under
-//! cron would pile up crawls of the same URLs.
+//! Decides which crawl a run of the producer is for when a crawl of its spider may still be running. Without this, runs
+//! under cron would pile up crawls of the same URLs.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! A portal on this machine behind a log-in: a form with a token, sessions that lapse after some requests or some time, a
-//! JSON API with bearer tokens, and a log of who logged in when.
+//! A portal on this machine behind a log-in: a form with a token, sessions that lapse after some requests or some time,
+//! a JSON API with bearer tokens, and a log of who logged in when.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;

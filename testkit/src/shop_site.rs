@@ -37,8 +37,8 @@ fn by_title<'a>(items: &[&'a Value], kind: &str) -> HashMap<&'a str, &'a Value> 
     by_title
 }
 
-/// Checks that these are the items of a crawl of the whole shop with [`SPIDER`]. Items of one id are one item, delivered
-/// again.
+/// Checks that these are the items of a crawl of the whole shop with [`SPIDER`]. Items of one id are one item,
+/// delivered again.
 ///
 /// # Panics
 /// If they are not.

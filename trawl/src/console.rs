@@ -21,7 +21,8 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Instead {
-    /// Print the hash of a token, to be written into `api.viewers` or `api.operators` in its place. The token is asked for, or read from standard input
+    /// Print the hash of a token, to be written into `api.viewers` or `api.operators` in its place. The token is asked
+    /// for, or read from standard input
     Hash,
 }
 

@@ -44,8 +44,8 @@ const DEFAULT_OUT: &str = "items.jsonl";
 /// The command-line arguments of `trawl crawl`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
-    /// Sitemaps, sitemap indexes, feeds, robots.txt, lists of URLs, requests or tasks, or single pages: a URL, a file, or -
-    /// [default: what the spider's file says]
+    /// Sitemaps, sitemap indexes, feeds, robots.txt, lists of URLs, requests or tasks, or single pages: a URL, a file,
+    /// or - [default: what the spider's file says]
     #[arg(required_unless_present = "spider", value_name = "SITEMAP|URL")]
     pub(crate) sources: Vec<Source>,
     /// Crawl by the file of a spider: its name, or the file itself
@@ -56,9 +56,9 @@ pub(crate) struct Args {
     pub(crate) no_file: bool,
     #[command(flatten)]
     pub(crate) arguments: ArgumentFlags,
-    /// Append items to FILE [default: the sinks of the spider, of the settings, or items.jsonl]; its ending says how: .jsonl,
-    /// .csv (then .gz or .zst), .parquet (a folder), .warc.gz (a folder, of whole responses); - is standard output, as JSON
-    /// Lines; may be repeated
+    /// Append items to FILE [default: the sinks of the spider, of the settings, or items.jsonl]; its ending says how:
+    /// .jsonl, .csv (then .gz or .zst), .parquet (a folder), .warc.gz (a folder, of whole responses); - is standard
+    /// output, as JSON Lines; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Vec<PathBuf>,
     /// Keep the crawl's state in FILE, and go on from it

@@ -14,7 +14,8 @@ pub(crate) type Args = Subcommands<Command>;
 /// The subcommands of `trawl crawls`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Forget crawls that are over: their stats, dead letters and jobs. Their items stay, and what their spiders have seen
+    /// Forget crawls that are over: their stats, dead letters and jobs. Their items stay, and what their spiders have
+    /// seen
     Forget(Forget),
 }
 

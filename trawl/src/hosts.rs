@@ -33,7 +33,8 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Stop all requests to a host from now on; URLs that wait for it are skipped when they are due, and kept for `trawl dlq`
+    /// Stop all requests to a host from now on; URLs that wait for it are skipped when they are due, and kept for
+    /// `trawl dlq`
     Block {
         /// The host, any URL of it, or @NAME for a group
         host: String,

@@ -115,7 +115,8 @@ enum Command {
     Producer(trawl_producer::cli::Args),
     /// Work on the fleet's queues (the program `worker`)
     Worker(trawl_worker::cli::Args),
-    /// Print what a shell needs to complete these commands: for bash, to a file in ~/.local/share/bash-completion/completions
+    /// Print what a shell needs to complete these commands: for bash, to a file in
+    /// ~/.local/share/bash-completion/completions
     Completions(shell::Completions),
     /// Print the manual page of trawl, or write those of all its commands to a folder
     Man(shell::Man),

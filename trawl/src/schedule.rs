@@ -27,7 +27,8 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List the spiders that have a schedule, deployed or in this machine's folder: their last job, and when the next is due
+    /// List the spiders that have a schedule, deployed or in this machine's folder: their last job, and when the next
+    /// is due
     List {
         /// Print one JSON object a line
         #[arg(long)]

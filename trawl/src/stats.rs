@@ -152,8 +152,8 @@ pub(crate) fn print_workers(workers: &[WorkerState]) {
     print_programs(workers);
 }
 
-/// Prints the versions of the programs of spiders, each with its workers. More than one of a spider is marked: the files
-/// of those workers differ.
+/// Prints the versions of the programs of spiders, each with its workers. More than one of a spider is marked: the
+/// files of those workers differ.
 fn print_programs(workers: &[WorkerState]) {
     let mut programs: BTreeMap<&SpiderName, BTreeMap<FileHash, Vec<&str>>> = BTreeMap::new();
     for worker in workers {

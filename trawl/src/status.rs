@@ -152,8 +152,8 @@ impl Args {
         Ok(all)
     }
 
-    /// Shows what is amiss with crawls: of those that go on, what they wait for, and of those of a spider that are over,
-    /// what is amiss with the latest. What is `told` already is left out.
+    /// Shows what is amiss with crawls: of those that go on, what they wait for, and of those of a spider that are
+    /// over, what is amiss with the latest. What is `told` already is left out.
     async fn show_troubles(
         &self,
         backend: &Backend,

@@ -30,7 +30,8 @@ const JOBS: JobPage = JobPage { before: None, max: 10_000 };
 
 /// Which crawls to wait for.
 ///
-/// The exit code is the worst of all: from good to bad, 0, 3, 6, 4, 124, 5, 1, 2. A crawl whose sources were not all read ends with 1.
+/// The exit code is the worst of all: from good to bad, 0, 3, 6, 4, 124, 5, 1, 2. A crawl whose sources were not all
+/// read ends with 1.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The crawls: an id, the beginning of it, or `latest`
@@ -152,7 +153,8 @@ async fn running(backend: &Backend, spider: &SpiderName) -> Result<Vec<CrawlArg>
     Ok(ids.into_iter().map(CrawlArg::Named).collect())
 }
 
-/// Waits until a crawl has ended and returns its stats. The crawl of a job may not have begun, and the job may end without one.
+/// Waits until a crawl has ended and returns its stats. The crawl of a job may not have begun, and the job may end
+/// without one.
 async fn end_of(backend: &Backend, id: &CrawlId, progress: &Progress) -> Result<CrawlStats, Fail> {
     let health = Health::default();
     loop {

@@ -1,4 +1,5 @@
-//! Outcomes of a fleet's crawls as commands tell them: dedup, empty and incomplete crawls, items, sinks that are away, expectations.
+//! Outcomes of a fleet's crawls as commands tell them: dedup, empty and incomplete crawls, items, sinks that are away,
+//! expectations.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -147,8 +147,8 @@ impl Fetcher {
         self.guard.check(&url.to_url()).is_ok()
     }
 
-    /// The addresses of a host, as far as it is known where its requests go: none behind a proxy that resolves names. The
-    /// next request goes to one of these; that there are none is for it to say.
+    /// The addresses of a host, as far as it is known where its requests go: none behind a proxy that resolves names.
+    /// The next request goes to one of these; that there are none is for it to say.
     pub async fn addresses(&self, host: &Host) -> Vec<IpAddr> {
         if let Some(known) = self.known_addresses(host) {
             return known;
@@ -287,8 +287,8 @@ impl Fetcher {
         Ok(response)
     }
 
-    /// Returns the result of `call`, which requests `url` with `method`, within `fetch.timeout`. It is called once more if its answer
-    /// showed that the origin answers oddly. A failure names what is to blame.
+    /// Returns the result of `call`, which requests `url` with `method`, within `fetch.timeout`. It is called once more
+    /// if its answer showed that the origin answers oddly. A failure names what is to blame.
     async fn within_limit<T, F: Future<Output = Result<T, Failure>>>(
         &self,
         url: &CanonicalUrl,

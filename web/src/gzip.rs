@@ -1,5 +1,5 @@
-//! Gzip (RFC 1952) as servers send it: what is no gzip is plain, what follows a member and is none is ignored, and the trailer may be
-//! missing or wrong.
+//! Gzip (RFC 1952) as servers send it: what is no gzip is plain, what follows a member and is none is ignored, and the
+//! trailer may be missing or wrong.
 
 use std::io;
 use std::pin::Pin;

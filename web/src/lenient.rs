@@ -1,6 +1,6 @@
-//! Answers that browsers read and hyper does not, asked for once more over a connection of their own: an odd status line, chunks by
-//! HTTP/1.0, odd line ends or trailers of chunks, or a length beside another transfer coding. What a browser does not read is no answer here either. From then
-//! on the origin is asked in this way at once, for an hour.
+//! Answers that browsers read and hyper does not, asked for once more over a connection of their own: an odd status
+//! line, chunks by HTTP/1.0, odd line ends or trailers of chunks, or a length beside another transfer coding. What a
+//! browser does not read is no answer here either. From then on the origin is asked in this way at once, for an hour.
 
 use std::io;
 
@@ -104,8 +104,8 @@ impl Ask<'_> {
     }
 }
 
-/// Whether hyper reads an answer until its connection ends, although browsers read as much as its length says: beside a transfer coding
-/// other than chunks.
+/// Whether hyper reads an answer until its connection ends, although browsers read as much as its length says: beside a
+/// transfer coding other than chunks.
 pub(super) fn has_two_ends(response: &reqwest::Response) -> bool {
     let (fields, mut codings) = (response.headers(), response.headers().get_all(TRANSFER_ENCODING).iter());
     response.version() == Version::HTTP_11

@@ -46,8 +46,8 @@ impl Sent {
         }
     }
 
-    /// Adds the spider's own fields, and the type of a body for which no field names one. A field of the request replaces a
-    /// spider's field of the same name; cookies are sent together.
+    /// Adds the spider's own fields, and the type of a body for which no field names one. A field of the request
+    /// replaces a spider's field of the same name; cookies are sent together.
     pub(super) fn beside(self, mut own: HeaderMap) -> Self {
         let cookies = match (self.fields.get(COOKIE), own.get(COOKIE)) {
             (Some(first), Some(rest)) => joined(first, rest),

@@ -13,8 +13,8 @@
 //!    the engine, which makes these permanent. Whether a failure is retried was decided where it was met, by
 //!    `trawl_common::frontier::retry`.
 //!
-//! Each stage has a folder, and gets what it needs at its start (`worker`, which builds, runs and stops all of them). Tasks are
-//! claimed, started and run by `tasks`, beside all that, and stored and settled as pages are.
+//! Each stage has a folder, and gets what it needs at its start (`worker`, which builds, runs and stops all of them).
+//! Tasks are claimed, started and run by `tasks`, beside all that, and stored and settled as pages are.
 //!
 //! Beside them, `telemetry` shows that the worker is alive, and reports the reason if no URL ends. A port's error that
 //! no waiting resolves stops the whole worker ([`Health::fatal`]), except for that of a sink, which stops only its

@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::cursor::{self, Limit};
 use crate::extract::{Params, Segment};
 use crate::identity::Identity;
-use crate::listing::Place;
+use crate::listing::ListPosition;
 use crate::problem::{Kind, Problem};
 use crate::view::{Crawl, CrawlHost, CrawlTasks, Known, Status};
 use crate::{Api, Backend};
@@ -69,7 +69,7 @@ pub(crate) async fn list_crawls(
     Params(listing): Params<Listing>,
 ) -> Result<Json<Crawls>, Problem> {
     let Listing { spider, status, stalled, job, limit, cursor } = listing;
-    let place: Option<Place> = cursor.as_deref().map(cursor::decode).transpose()?;
+    let place: Option<ListPosition> = cursor.as_deref().map(cursor::decode).transpose()?;
     let is_meant = |known: &Known| {
         spider.as_ref().is_none_or(|spider| *spider == known.stats.spider)
             && status.is_none_or(|status| status == known.stats.status)

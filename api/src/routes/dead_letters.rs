@@ -270,7 +270,7 @@ impl Selection {
 }
 
 /// The position of a walk: the crawl by its start and its id, and the position in its list.
-type Place = (u64, CrawlId, u64);
+type ListPosition = (u64, CrawlId, u64);
 
 /// The dead letters that match a filter, page by page, crawl by crawl, the newest first, within the time of
 /// one request.
@@ -292,7 +292,7 @@ impl<'a> Walk<'a> {
         filter: Filter,
         cursor: Option<String>,
     ) -> Result<Self, Problem> {
-        let from: Option<Place> = cursor.as_deref().map(cursor::decode).transpose()?;
+        let from: Option<ListPosition> = cursor.as_deref().map(cursor::decode).transpose()?;
         let mut crawls = match crawl {
             Some(id) => vec![api.known(&id).await?.stats],
             None => api.backend.stats.crawls().await?,
@@ -358,7 +358,7 @@ impl<'a> Walk<'a> {
     /// Returns the position for the next request; `None` at the end.
     fn cursor(&self) -> Option<String> {
         let next = self.crawls.last()?;
-        let place: Place = (next.started.0, next.crawl.clone(), self.scan);
+        let place: ListPosition = (next.started.0, next.crawl.clone(), self.scan);
         Some(cursor::encode(&place))
     }
 }

@@ -47,8 +47,8 @@ pub(crate) fn state_file(try_page: impl FnOnce(&Arc<dyn Hosts>) -> TryPage) -> (
     (backend, schedules)
 }
 
-/// Returns a backend over a fleet's servers, the schedules of its hosts, its broker, and where that is. `try_page` is given
-/// the schedules.
+/// Returns a backend over a fleet's servers, the schedules of its hosts, its broker, and where that is. `try_page` is
+/// given the schedules.
 pub(crate) async fn fleet(
     try_page: impl FnOnce(&Arc<dyn Hosts>) -> TryPage,
 ) -> (Backend, Arc<dyn Hosts>, Arc<RabbitMq>, VirtualHost) {

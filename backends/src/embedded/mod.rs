@@ -4,9 +4,10 @@
 //! small because a record and its wake-up are one row: admitting a URL publishes it, so there is no outbox, nothing to
 //! confirm and nothing to reconcile.
 //!
-//! **Durable:** records, stats, the set of seen URLs, the list of failed URLs, the page history, sessions, and the hosts that
-//! are blocked or in a back-off. A killed process loses nothing that a call has returned for. A power cut may lose the last
-//! moments before it, and leaves the file consistent as of the moment before those (`synchronous = NORMAL`).
+//! **Durable:** records, stats, the set of seen URLs, the list of failed URLs, the page history, sessions, and the
+//! hosts that are blocked or in a back-off. A killed process loses nothing that a call has returned for. A power cut
+//! may lose the last moments before it, and leaves the file consistent as of the moment before those (`synchronous =
+//! NORMAL`).
 //!
 //! **Not durable:** record holders, leases, the next slots of hosts and cached responses live in memory, and are gone
 //! with the process. This is intended: only one process at a time may change the file, so the one that opens it knows

@@ -9,8 +9,8 @@ fn logged(records: impl IntoIterator<Item = Record>) -> Logged {
     let mut logged = Logged::default();
     for record in records {
         // As read from the stream.
-        let text = serde_json::to_vec(&Entry { at: AT, record }).unwrap();
-        logged.apply(parse_entry::<Entry>(&text).unwrap().unwrap());
+        let text = serde_json::to_vec(&JournalEntry { at: AT, record }).unwrap();
+        logged.apply(parse_entry::<JournalEntry>(&text).unwrap().unwrap());
     }
     logged
 }
@@ -92,7 +92,7 @@ fn a_version_that_was_removed_is_not_deployed_by_what_is_written_again() {
 
 #[test]
 fn an_entry_of_a_newer_format_is_left_out() {
-    let read = |text: &str| parse_entry::<Entry>(text.as_bytes());
+    let read = |text: &str| parse_entry::<JournalEntry>(text.as_bytes());
     assert!(read("{\"at\":1,\"record\":\"sealed\"}").unwrap().is_some());
     assert!(read("{\"at\":1,\"record\":\"sealed\",\"v\":4}").unwrap().is_none());
     assert!(read("{\"record\":\"renamed\",\"v\":4}").unwrap().is_none());

@@ -38,7 +38,7 @@ const MAX_ACK_DELAY: Duration = Duration::from_millis(50);
 
 /// The channel for deliveries and acknowledgements. A receipt of an older session is void: the broker has put its
 /// message back.
-pub(super) struct Session {
+pub(super) struct ConsumerSession {
     pub(super) id: u64,
     /// Closes when dropped.
     connection: Connection,
@@ -50,7 +50,7 @@ pub(super) struct Session {
     is_flushing: AtomicBool,
 }
 
-impl Session {
+impl ConsumerSession {
     pub(super) async fn open(
         id: u64,
         connection: Connection,
@@ -148,7 +148,11 @@ impl Session {
 }
 
 /// Consumes the queues of other programs that settings name, each once it exists: they may be declared later.
-async fn search(session: Arc<Session>, layout: Arc<Layout>, tell: mpsc::UnboundedSender<lapin::Consumer>) {
+async fn search(
+    session: Arc<ConsumerSession>,
+    layout: Arc<Layout>,
+    tell: mpsc::UnboundedSender<lapin::Consumer>,
+) {
     let mut missing: Vec<&str> = layout.queues.listen.iter().map(|queue| queue.as_str()).collect();
     loop {
         let mut still = Vec::new();
@@ -182,7 +186,7 @@ async fn search(session: Arc<Session>, layout: Arc<Layout>, tell: mpsc::Unbounde
     }
 }
 
-async fn look(session: &Session, queue: &str) -> Result<Option<lapin::Consumer>> {
+async fn look(session: &ConsumerSession, queue: &str) -> Result<Option<lapin::Consumer>> {
     match passive::exists(&session.connection, queue).await? {
         true => session.consume(queue).await.map(Some),
         false => Ok(None),
@@ -252,14 +256,14 @@ fn cancelled(stream: &lapin::Consumer) -> Error {
 
 /// The session that is open now.
 #[derive(Default)]
-pub(super) struct Current(Mutex<Option<Arc<Session>>>);
+pub(super) struct Current(Mutex<Option<Arc<ConsumerSession>>>);
 
 impl Current {
-    pub(super) fn set(&self, session: Arc<Session>) {
+    pub(super) fn set(&self, session: Arc<ConsumerSession>) {
         *self.0.lock() = Some(session);
     }
 
-    pub(super) fn get(&self) -> Option<Arc<Session>> {
+    pub(super) fn get(&self) -> Option<Arc<ConsumerSession>> {
         self.0.lock().clone()
     }
 }

@@ -8,7 +8,7 @@ use trawl_common::spider::item::Item;
 
 use super::connection::Endpoint;
 use super::publisher::Outgoing;
-use super::stream::{self, Entry, StreamReader, StreamStart};
+use super::stream::{self, StreamEntry, StreamReader, StreamStart};
 use super::topology::{Stream, Topology};
 use super::{codec, names};
 
@@ -103,7 +103,7 @@ impl ItemReader for ItemsOfCrawl {
 
 impl ItemsOfCrawl {
     /// Returns the item of an entry. Anyone may publish, so entries that are no items are skipped.
-    fn item_in(&self, entry: &Entry) -> Option<StoredItem> {
+    fn item_in(&self, entry: &StreamEntry) -> Option<StoredItem> {
         let body = entry.body.as_deref()?;
         let item: Item = serde_json::from_slice(body).ok()?;
         (item.crawl == self.crawl).then_some(StoredItem { item, bytes: body.len() })

@@ -13,7 +13,7 @@ use super::names;
 use super::seal::{Purpose, Seal};
 use super::signed_stream::{SignedStream, Witness};
 use super::topology::Stream;
-use crate::journal::{Entry, Logged, Record};
+use crate::journal::{JournalEntry, Logged, Record};
 
 /// Low, because an entry may have a megabyte.
 const PREFETCH: u16 = 100;
@@ -53,7 +53,7 @@ impl Journal {
     /// From now on, only signed records count, if the fleet has a key.
     pub(crate) async fn seal(&self) {
         if let Ok(false) = self.is_missing().await {
-            self.stream.seal(Entry { at: UnixMs::now(), record: Record::Sealed }).await;
+            self.stream.seal(JournalEntry { at: UnixMs::now(), record: Record::Sealed }).await;
         }
     }
 
@@ -89,6 +89,6 @@ impl Journal {
     }
 }
 
-fn entries(records: impl IntoIterator<Item = Record>) -> impl Iterator<Item = Entry> {
-    records.into_iter().map(|record| Entry { at: UnixMs::now(), record })
+fn entries(records: impl IntoIterator<Item = Record>) -> impl Iterator<Item = JournalEntry> {
+    records.into_iter().map(|record| JournalEntry { at: UnixMs::now(), record })
 }

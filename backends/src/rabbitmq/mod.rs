@@ -43,7 +43,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use codec::Trust;
 use connection::Endpoint;
-use consumer::{Current, Session};
+use consumer::{ConsumerSession, Current};
 use layout::Layout;
 use publisher::{Outgoing, Publisher};
 use seal::Seal;
@@ -70,7 +70,7 @@ pub use self::examine::examine;
 pub use self::items::ItemStream;
 pub use self::job_wake_ups::JobWakeUps;
 pub use self::journal::Journal;
-pub use self::stream::{Entry, StreamReader, StreamStart};
+pub use self::stream::{StreamEntry, StreamReader, StreamStart};
 pub(crate) use self::webhook_queue::{Delivery, WebhookQueue};
 
 /// The queue on RabbitMQ.
@@ -138,7 +138,7 @@ impl RabbitMq {
     }
 
     /// Returns the session that these receipts belong to, and their tags, without those of older sessions.
-    fn current(&self, receipts: &[Receipt]) -> Option<(Arc<Session>, Vec<u64>)> {
+    fn current(&self, receipts: &[Receipt]) -> Option<(Arc<ConsumerSession>, Vec<u64>)> {
         let session = self.consuming.get()?;
         let tags: Vec<u64> = receipts
             .iter()
@@ -234,7 +234,8 @@ impl Broker for RabbitMq {
         self.warn_of_fault();
         let id = self.sessions.fetch_add(1, Ordering::Relaxed);
         let windows = (prefetch, tasks);
-        let (session, consumer) = Session::open(id, connection, windows, &self.layout, &self.trust).await?;
+        let (session, consumer) =
+            ConsumerSession::open(id, connection, windows, &self.layout, &self.trust).await?;
         self.consuming.set(session);
         Ok(Box::new(consumer))
     }

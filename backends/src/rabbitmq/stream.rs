@@ -32,7 +32,7 @@ pub enum StreamStart {
 
 /// One message of the stream.
 #[derive(Debug)]
-pub struct Entry {
+pub struct StreamEntry {
     /// Its position in the stream.
     pub offset: u64,
     /// Its body, unless it is a reader's mark.
@@ -71,19 +71,19 @@ impl StreamReader {
     }
 
     /// Waits for the next message. A cancelled call has taken nothing.
-    pub async fn next(&mut self) -> Result<Entry> {
+    pub async fn next(&mut self) -> Result<StreamEntry> {
         entry(next(&mut self.consumer, self.stream).await?, self.stream)
     }
 
     /// Returns the next message before the end. Such messages exist, so either it comes in time, or the stream has
     /// lost its leader.
-    pub(super) async fn next_before_end(&mut self) -> Result<Entry> {
+    pub(super) async fn next_before_end(&mut self) -> Result<StreamEntry> {
         let stream = self.stream;
         soon(stream, self.next()).await
     }
 
     /// Acknowledges all messages up to `entry`, so that the broker sends more.
-    pub async fn done(&self, entry: &Entry) -> Result<()> {
+    pub async fn done(&self, entry: &StreamEntry) -> Result<()> {
         answered(self.channel.basic_ack(entry.tag, BasicAckOptions { multiple: true })).await.map_err(failed)
     }
 }
@@ -98,7 +98,7 @@ async fn end(connection: &Connection, stream: &str) -> Result<u64> {
         loop {
             let delivery = next(&mut consumer, stream).await?;
             let is_it = delivery.properties.message_id().as_ref().is_some_and(|other| other.as_str() == id);
-            let Entry { offset, tag, .. } = entry(delivery, stream)?;
+            let StreamEntry { offset, tag, .. } = entry(delivery, stream)?;
             answered(channel.basic_ack(tag, BasicAckOptions::default())).await.map_err(failed)?;
             if is_it {
                 return Ok(offset);
@@ -171,12 +171,12 @@ async fn next(consumer: &mut lapin::Consumer, stream: &str) -> Result<Delivery> 
     }
 }
 
-fn entry(delivery: Delivery, stream: &str) -> Result<Entry> {
+fn entry(delivery: Delivery, stream: &str) -> Result<StreamEntry> {
     let headers = delivery.properties.headers().clone().unwrap_or_default();
     let Some(AMQPValue::LongLongInt(offset)) = headers.inner().get(OFFSET) else {
         return Err(Error::new(ErrorKind::Corrupt, format!("rabbitmq: the queue {stream} is no stream")));
     };
     let is_mark = headers.contains_key(MARK);
     let offset = u64::try_from(*offset).unwrap_or_default();
-    Ok(Entry { offset, tag: delivery.delivery_tag, body: (!is_mark).then_some(delivery.data), headers })
+    Ok(StreamEntry { offset, tag: delivery.delivery_tag, body: (!is_mark).then_some(delivery.data), headers })
 }

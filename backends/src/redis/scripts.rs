@@ -89,55 +89,31 @@ pub(crate) fn session() -> Script {
     Clock::SERVER.compose(GOES_ON, &[include_str!("sessions/write.lua")])
 }
 
-/// Every script of the frontier.
-pub(crate) struct Scripts {
-    pub(crate) time: Script,
-    pub(crate) stats: CrawlScript,
-    pub(crate) backlog: CrawlScript,
-    pub(crate) places: CrawlScript,
-    pub(crate) seen_urls: Script,
-    pub(crate) forget_all: Script,
-    pub(crate) create: CrawlScript,
-    pub(crate) open: CrawlScript,
-    pub(crate) renew: CrawlScript,
-    pub(crate) admit: CrawlScript,
-    pub(crate) follow: CrawlScript,
-    pub(crate) take_in: CrawlScript,
-    pub(crate) confirm: CrawlScript,
-    pub(crate) close: CrawlScript,
-    pub(crate) claim: CrawlScript,
-    /// Like `claim`, but does not admit URLs without a record.
-    pub(crate) claim_known: CrawlScript,
-    pub(crate) extend: CrawlScript,
-    pub(crate) start: CrawlScript,
-    /// Like `start`, for one task: not if a more urgent one waits.
-    pub(crate) start_task: CrawlScript,
-    pub(crate) list_urgent: CrawlScript,
-    pub(crate) park: CrawlScript,
-    pub(crate) release: CrawlScript,
-    pub(crate) finish: CrawlScript,
-    pub(crate) hold: Script,
-    pub(crate) sweep: CrawlScript,
-    pub(crate) quarantine: CrawlScript,
-    pub(crate) end: CrawlScript,
-    pub(crate) wait: CrawlScript,
-    pub(crate) clear: CrawlScript,
-    pub(crate) watermark: Script,
-    pub(crate) command: CrawlScript,
-    pub(crate) purge: CrawlScript,
-    pub(crate) replay: Script,
-    pub(crate) has_seen: CrawlScript,
-    pub(crate) url_state: CrawlScript,
-    pub(crate) tasks: CrawlScript,
-    pub(crate) cancel_tasks: CrawlScript,
-    pub(crate) forget: CrawlScript,
-    pub(crate) invalid: CrawlScript,
-    pub(crate) drain: Script,
+/// Declares a struct of scripts, each with the code that composes it, and its constructor.
+macro_rules! scripts {
+    (
+        $(#[$meta:meta])*
+        struct $name:ident($($argument:ident: $type:ty),*) { $($common:tt)* }
+        $($(#[$doc:meta])* $script:ident: $kind:ty = $composed:expr,)*
+    ) => {
+        $(#[$meta])*
+        pub(crate) struct $name {
+            $($(#[$doc])* pub(crate) $script: $kind,)*
+        }
+
+        impl $name {
+            /// Composes the scripts.
+            pub(crate) fn new($($argument: $type),*) -> Self {
+                $($common)*
+                Self { $($script: $composed,)* }
+            }
+        }
+    };
 }
 
-impl Scripts {
-    /// Composes the scripts with `clock`. A set of URLs that a script creates has the form `dedup`.
-    pub(crate) fn new(clock: Clock, dedup: Dedup) -> Self {
+scripts! {
+    /// Every script of the frontier.
+    struct Scripts(clock: Clock, dedup: Dedup) {
         use Key::{
             Begun, Corrupt, Crawl, Failed, Gone, Hosts, Invalid, Leases, Outbox, Own, Pending, Recipes, Seen,
             Told, Urgent,
@@ -157,127 +133,126 @@ impl Scripts {
             seeing(head, keys, &[&*takes_new, reply::LUA, sender::LUA, claim].concat())
         };
         let start = [start::LUA, include_str!("claim/start.lua")].concat();
-        let anew = "FROM, CRAWL, FAILED, PENDING, OUTBOX, SEEN_PLAIN, SEEN_PACKED, OWN_PLAIN, OWN_PACKED, GONE, HOSTS";
-        Self {
-            time: clock.script(),
-            backlog: reading(&[Pending, Recipes], include_str!("admission/backlog.lua")),
-            places: reading(&[Pending], include_str!("crawls/places.lua")),
-            seen_urls: seeing(GOES_ON, &[Seen], &[seen::LUA, include_str!("seen/seen_urls.lua")].concat())
-                .script,
-            forget_all: seeing(GOES_ON, &[Seen], include_str!("crawls/forget_all.lua")).script,
-            stats: reading(&[Crawl, Pending, Told], include_str!("crawls/stats.lua")),
-            create: plain(&[Crawl], include_str!("admission/create.lua")),
-            open: leasing(TAKES_IN, &[Leases, Crawl], include_str!("admission/open.lua")),
-            renew: leasing(GOES_ON, &[Leases], include_str!("admission/renew.lua")),
-            admit: admission(
-                &[Leases, Crawl, Seen, Own, Pending, Outbox, Hosts],
-                &[include_str!("admission/leases.lua"), include_str!("admission/admit.lua")],
-            ),
-            follow: admission(
-                &[Crawl, Seen, Own, Pending, Outbox, Hosts],
-                &[include_str!("admission/follow.lua")],
-            ),
-            take_in: admission(
-                &[Crawl, Seen, Own, Pending, Outbox, Hosts],
-                &[include_str!("admission/take_in.lua")],
-            ),
-            confirm: plain(&[Pending, Outbox], include_str!("admission/confirm.lua")),
-            close: leasing(
-                GOES_ON,
-                &[Leases, Crawl, Pending],
-                &[closing::LUA, include_str!("admission/close.lua")].concat(),
-            ),
-            claim: claiming(TAKES_IN, true),
-            claim_known: claiming(GOES_ON, false),
-            extend: claiming(GOES_ON, true),
-            start: plain(&[Pending, Crawl, Begun], &start),
-            start_task: clock.urgent(
-                GOES_ON,
-                &[Pending, Crawl, Begun, Urgent],
-                &[include_str!("claim/start_task.lua"), &start],
-            ),
-            list_urgent: clock.urgent(TAKES_IN, &[Urgent], &[include_str!("claim/list_urgent.lua")]),
-            park: plain(&[Pending, Outbox, Begun], &[parked::LUA, include_str!("settle/park.lua")].concat()),
-            release: plain(&[Pending, Begun], include_str!("settle/release.lua")),
-            finish: seeing(
-                GOES_ON,
-                &[Crawl, Pending, Failed, Outbox, Gone, Seen, Own, Begun, Hosts],
-                include_str!("settle/finish.lua"),
-            ),
-            hold: clock.compose(GOES_ON, &[include_str!("recovery/hold.lua")]),
-            sweep: plain(&[Pending, Outbox], include_str!("recovery/sweep.lua")),
-            quarantine: plain(&[Pending], include_str!("recovery/quarantine.lua")),
-            end: leasing(GOES_ON, &[Crawl, Pending, Leases], include_str!("recovery/end.lua")),
-            wait: plain(&[Crawl], include_str!("recovery/await.lua")),
-            clear: seeing(
-                GOES_ON,
-                &[Crawl, Pending, Gone, Outbox, Own, Begun, Hosts, Failed, Corrupt],
-                include_str!("recovery/clear.lua"),
-            ),
-            watermark: clock.compose(GOES_ON, &[RECORD, include_str!("recovery/watermark.lua")]),
-            command: leasing(GOES_ON, &[Crawl, Pending, Leases], include_str!("crawls/command.lua")),
-            purge: plain(&[Failed, Pending], include_str!("crawls/purge.lua")),
-            replay: clock.named(TAKES_IN, anew, &[&seen_urls(dedup), include_str!("crawls/replay.lua")]),
-            has_seen: seeing(READS, &[Crawl, Seen, Own], include_str!("seen/has_seen.lua")),
-            url_state: seeing(
-                READS,
-                &[Crawl, Pending, Outbox, Begun, Seen, Own],
-                include_str!("crawls/url_state.lua"),
-            ),
-            tasks: reading(&[Pending], include_str!("crawls/tasks.lua")),
-            cancel_tasks: seeing(
-                GOES_ON,
-                &[Crawl, Pending, Outbox, Begun, Seen, Own, Gone],
-                include_str!("crawls/cancel_tasks.lua"),
-            ),
-            invalid: plain(&[Crawl, Invalid], include_str!("admission/invalid.lua")),
-            forget: seeing(GOES_ON, &[Gone, Seen], include_str!("crawls/forget.lua")),
-            drain: clock.compose(GOES_ON, &[include_str!("workers/drain.lua")]),
-        }
+        let anew =
+            "FROM, CRAWL, FAILED, PENDING, OUTBOX, SEEN_PLAIN, SEEN_PACKED, OWN_PLAIN, OWN_PACKED, GONE, HOSTS";
     }
+
+    time: Script = clock.script(),
+    backlog: CrawlScript = reading(&[Pending, Recipes], include_str!("admission/backlog.lua")),
+    places: CrawlScript = reading(&[Pending], include_str!("crawls/places.lua")),
+    seen_urls: Script = seeing(GOES_ON, &[Seen], &[seen::LUA, include_str!("seen/seen_urls.lua")].concat())
+        .script,
+    forget_all: Script = seeing(GOES_ON, &[Seen], include_str!("crawls/forget_all.lua")).script,
+    stats: CrawlScript = reading(&[Crawl, Pending, Told], include_str!("crawls/stats.lua")),
+    create: CrawlScript = plain(&[Crawl], include_str!("admission/create.lua")),
+    open: CrawlScript = leasing(TAKES_IN, &[Leases, Crawl], include_str!("admission/open.lua")),
+    renew: CrawlScript = leasing(GOES_ON, &[Leases], include_str!("admission/renew.lua")),
+    admit: CrawlScript = admission(
+        &[Leases, Crawl, Seen, Own, Pending, Outbox, Hosts],
+        &[include_str!("admission/leases.lua"), include_str!("admission/admit.lua")],
+    ),
+    follow: CrawlScript = admission(
+        &[Crawl, Seen, Own, Pending, Outbox, Hosts],
+        &[include_str!("admission/follow.lua")],
+    ),
+    take_in: CrawlScript = admission(
+        &[Crawl, Seen, Own, Pending, Outbox, Hosts],
+        &[include_str!("admission/take_in.lua")],
+    ),
+    confirm: CrawlScript = plain(&[Pending, Outbox], include_str!("admission/confirm.lua")),
+    close: CrawlScript = leasing(
+        GOES_ON,
+        &[Leases, Crawl, Pending],
+        &[closing::LUA, include_str!("admission/close.lua")].concat(),
+    ),
+    claim: CrawlScript = claiming(TAKES_IN, true),
+    /// Like `claim`, but does not admit URLs without a record.
+    claim_known: CrawlScript = claiming(GOES_ON, false),
+    extend: CrawlScript = claiming(GOES_ON, true),
+    start: CrawlScript = plain(&[Pending, Crawl, Begun], &start),
+    /// Like `start`, for one task: not if a more urgent one waits.
+    start_task: CrawlScript = clock.urgent(
+        GOES_ON,
+        &[Pending, Crawl, Begun, Urgent],
+        &[include_str!("claim/start_task.lua"), &start],
+    ),
+    list_urgent: CrawlScript = clock.urgent(TAKES_IN, &[Urgent], &[include_str!("claim/list_urgent.lua")]),
+    park: CrawlScript =
+        plain(&[Pending, Outbox, Begun], &[parked::LUA, include_str!("settle/park.lua")].concat()),
+    release: CrawlScript = plain(&[Pending, Begun], include_str!("settle/release.lua")),
+    finish: CrawlScript = seeing(
+        GOES_ON,
+        &[Crawl, Pending, Failed, Outbox, Gone, Seen, Own, Begun, Hosts],
+        include_str!("settle/finish.lua"),
+    ),
+    hold: Script = clock.compose(GOES_ON, &[include_str!("recovery/hold.lua")]),
+    sweep: CrawlScript = plain(&[Pending, Outbox], include_str!("recovery/sweep.lua")),
+    quarantine: CrawlScript = plain(&[Pending], include_str!("recovery/quarantine.lua")),
+    end: CrawlScript = leasing(GOES_ON, &[Crawl, Pending, Leases], include_str!("recovery/end.lua")),
+    wait: CrawlScript = plain(&[Crawl], include_str!("recovery/await.lua")),
+    clear: CrawlScript = seeing(
+        GOES_ON,
+        &[Crawl, Pending, Gone, Outbox, Own, Begun, Hosts, Failed, Corrupt],
+        include_str!("recovery/clear.lua"),
+    ),
+    watermark: Script = clock.compose(GOES_ON, &[RECORD, include_str!("recovery/watermark.lua")]),
+    command: CrawlScript = leasing(GOES_ON, &[Crawl, Pending, Leases], include_str!("crawls/command.lua")),
+    purge: CrawlScript = plain(&[Failed, Pending], include_str!("crawls/purge.lua")),
+    replay: Script = clock.named(TAKES_IN, anew, &[&seen_urls(dedup), include_str!("crawls/replay.lua")]),
+    has_seen: CrawlScript = seeing(READS, &[Crawl, Seen, Own], include_str!("seen/has_seen.lua")),
+    url_state: CrawlScript = seeing(
+        READS,
+        &[Crawl, Pending, Outbox, Begun, Seen, Own],
+        include_str!("crawls/url_state.lua"),
+    ),
+    tasks: CrawlScript = reading(&[Pending], include_str!("crawls/tasks.lua")),
+    cancel_tasks: CrawlScript = seeing(
+        GOES_ON,
+        &[Crawl, Pending, Outbox, Begun, Seen, Own, Gone],
+        include_str!("crawls/cancel_tasks.lua"),
+    ),
+    invalid: CrawlScript = plain(&[Crawl, Invalid], include_str!("admission/invalid.lua")),
+    forget: CrawlScript = seeing(GOES_ON, &[Gone, Seen], include_str!("crawls/forget.lua")),
+    drain: Script = clock.compose(GOES_ON, &[include_str!("workers/drain.lua")]),
 }
 
-/// Every script of the host schedules.
-pub(crate) struct HostScripts {
-    pub(crate) reserve: Script,
-    pub(crate) in_flight: Script,
-    pub(crate) late: Script,
-    pub(crate) push: Script,
-    pub(crate) block: Script,
-    pub(crate) unlist: Script,
-}
-
-impl HostScripts {
-    /// Composes the scripts with `clock`.
-    pub(crate) fn new(clock: Clock) -> Self {
+scripts! {
+    /// Every script of the host schedules.
+    struct HostScripts(clock: Clock) {
         let constants = host_constants();
         let script = |body: &str| clock.compose(GOES_ON, &[&constants, include_str!("hosts/host.lua"), body]);
-        Self {
-            reserve: script(&[slot::LUA, include_str!("hosts/reserve.lua")].concat()),
-            in_flight: script(&[ended::LUA, include_str!("hosts/in_flight.lua")].concat()),
-            late: script(include_str!("hosts/late.lua")),
-            push: script(include_str!("hosts/push.lua")),
-            block: script(include_str!("hosts/block.lua")),
-            unlist: clock.compose(GOES_ON, &[include_str!("hosts/unlist.lua")]),
-        }
     }
+
+    reserve: Script = script(&[slot::LUA, include_str!("hosts/reserve.lua")].concat()),
+    in_flight: Script = script(&[ended::LUA, include_str!("hosts/in_flight.lua")].concat()),
+    late: Script = script(include_str!("hosts/late.lua")),
+    push: Script = script(include_str!("hosts/push.lua")),
+    block: Script = script(include_str!("hosts/block.lua")),
+    unlist: Script = clock.compose(GOES_ON, &[include_str!("hosts/unlist.lua")]),
 }
 
-/// Every script of jobs.
-pub(crate) struct JobScripts {
-    pub(crate) submit: Script,
-    pub(crate) take: Script,
-    pub(crate) extend: Script,
-    pub(crate) fed: Script,
-    pub(crate) put_back: Script,
-    pub(crate) end: Script,
-    pub(crate) cancel: Script,
-    pub(crate) look_after: Script,
-    pub(crate) job: Script,
-    pub(crate) read: Script,
-    pub(crate) forget: Script,
-    pub(crate) kept: Script,
-    pub(crate) restore: Script,
+scripts! {
+    /// Every script of jobs.
+    struct JobScripts(clock: Clock, guard: Guard) {
+        let queue = include_str!("jobs/queue.lua");
+        let guard = if guard == Guard::Journal { include_str!("jobs/guard.lua") } else { "" };
+        let anyway = |head, body| clock.compose(head, &[queue, body]);
+        let script = |head, body| clock.compose(head, &[queue, guard, body]);
+    }
+
+    submit: Script = script(TAKES_IN, include_str!("jobs/submit.lua")),
+    take: Script = script(GOES_ON, include_str!("jobs/take.lua")),
+    extend: Script = script(GOES_ON, include_str!("jobs/extend.lua")),
+    fed: Script = script(GOES_ON, include_str!("jobs/fed.lua")),
+    put_back: Script = script(GOES_ON, include_str!("jobs/put_back.lua")),
+    end: Script = script(GOES_ON, include_str!("jobs/end.lua")),
+    cancel: Script = script(GOES_ON, include_str!("jobs/cancel.lua")),
+    look_after: Script = script(GOES_ON, include_str!("jobs/look_after.lua")),
+    job: Script = script(READS, include_str!("jobs/read.lua")),
+    read: Script = anyway(READS, include_str!("jobs/read.lua")),
+    forget: Script = script(GOES_ON, include_str!("jobs/forget.lua")),
+    kept: Script = anyway(GOES_ON, include_str!("jobs/kept.lua")),
+    restore: Script = anyway(GOES_ON, include_str!("jobs/restore.lua")),
 }
 
 /// Whether scripts refuse a server that has not read the stream `journal` yet.
@@ -287,84 +262,37 @@ pub(crate) enum Guard {
     Journal,
 }
 
-impl JobScripts {
-    /// Composes the scripts with `clock`.
-    pub(crate) fn new(clock: Clock, guard: Guard) -> Self {
-        let queue = include_str!("jobs/queue.lua");
-        let guard = if guard == Guard::Journal { include_str!("jobs/guard.lua") } else { "" };
-        let anyway = |head, body| clock.compose(head, &[queue, body]);
-        let script = |head, body| clock.compose(head, &[queue, guard, body]);
-        Self {
-            submit: script(TAKES_IN, include_str!("jobs/submit.lua")),
-            take: script(GOES_ON, include_str!("jobs/take.lua")),
-            extend: script(GOES_ON, include_str!("jobs/extend.lua")),
-            fed: script(GOES_ON, include_str!("jobs/fed.lua")),
-            put_back: script(GOES_ON, include_str!("jobs/put_back.lua")),
-            end: script(GOES_ON, include_str!("jobs/end.lua")),
-            cancel: script(GOES_ON, include_str!("jobs/cancel.lua")),
-            look_after: script(GOES_ON, include_str!("jobs/look_after.lua")),
-            job: script(READS, include_str!("jobs/read.lua")),
-            read: anyway(READS, include_str!("jobs/read.lua")),
-            forget: script(GOES_ON, include_str!("jobs/forget.lua")),
-            kept: anyway(GOES_ON, include_str!("jobs/kept.lua")),
-            restore: anyway(GOES_ON, include_str!("jobs/restore.lua")),
-        }
-    }
-}
-
-/// Every script of the stream `journal`.
-pub(crate) struct JournalScripts {
-    pub(crate) behind: Script,
-    pub(crate) taken_in: Script,
-    pub(crate) give_up: Script,
-}
-
-impl Default for JournalScripts {
-    fn default() -> Self {
+scripts! {
+    /// Every script of the stream `journal`.
+    struct JournalScripts() {
         let script = |head, body| Clock::SERVER.compose(head, &[body]);
-        Self {
-            behind: script(READS, include_str!("journal/behind.lua")),
-            taken_in: script(GOES_ON, include_str!("journal/taken_in.lua")),
-            give_up: script(GOES_ON, include_str!("journal/give_up.lua")),
-        }
     }
+
+    behind: Script = script(READS, include_str!("journal/behind.lua")),
+    taken_in: Script = script(GOES_ON, include_str!("journal/taken_in.lua")),
+    give_up: Script = script(GOES_ON, include_str!("journal/give_up.lua")),
 }
 
-/// Every script of versions.
-pub(crate) struct VersionScripts {
-    pub(crate) add: Script,
-    pub(crate) remove: Script,
-    pub(crate) restore: Script,
-}
-
-impl VersionScripts {
-    /// Composes the scripts with `clock`.
-    pub(crate) fn new(clock: Clock) -> Self {
+scripts! {
+    /// Every script of versions.
+    struct VersionScripts(clock: Clock) {
         let script = |head, body| clock.compose(head, &[include_str!("jobs/versions/project.lua"), body]);
-        Self {
-            add: script(TAKES_IN, include_str!("jobs/versions/add.lua")),
-            remove: script(GOES_ON, include_str!("jobs/versions/remove.lua")),
-            restore: script(GOES_ON, include_str!("jobs/versions/restore.lua")),
-        }
     }
+
+    add: Script = script(TAKES_IN, include_str!("jobs/versions/add.lua")),
+    remove: Script = script(GOES_ON, include_str!("jobs/versions/remove.lua")),
+    restore: Script = script(GOES_ON, include_str!("jobs/versions/restore.lua")),
 }
 
-/// Every script of schedules.
-pub(crate) struct ScheduleScripts {
-    pub(crate) note: Script,
-    pub(crate) resume: Script,
-    pub(crate) restore: Script,
-}
-
-impl Default for ScheduleScripts {
-    fn default() -> Self {
+scripts! {
+    /// Every script of schedules.
+    struct ScheduleScripts() {
         let script = |head, body| Script::new(&format!("{head}\n{body}"));
-        Self {
-            note: script(GOES_ON, include_str!("jobs/schedules/note.lua")),
-            resume: script(GOES_ON, include_str!("jobs/schedules/resume.lua")),
-            restore: script(GOES_ON, include_str!("jobs/schedules/restore.lua")),
-        }
     }
+
+    note: Script = script(GOES_ON, include_str!("jobs/schedules/note.lua")),
+    resume: Script = script(GOES_ON, include_str!("jobs/schedules/resume.lua")),
+    restore: Script = script(GOES_ON, include_str!("jobs/schedules/restore.lua")),
 }
 
 /// Returns the constants that both engines share; times are in microseconds.

@@ -2,10 +2,10 @@
 //!
 //! On one machine a lock shows that. If several machines share a folder, their file system may not support locks,
 //! or each machine may see only its own. So the name of a growing file includes its machine,
-//! `_<name>~<machine><random>.<ending>`, and its process updates its modification time every [`TOUCH_INTERVAL`]. A file of
-//! another machine counts as orphaned if its time has not changed for [`ORPHAN_AGE`] on the observer's clock, so
-//! clocks need not agree. The process that takes it over renames it first, so that the owner, if it is alive after
-//! all, notices that the file is no longer its own, and writes its last data again, elsewhere.
+//! `_<name>~<machine><random>.<ending>`, and its process updates its modification time every [`TOUCH_INTERVAL`]. A file
+//! of another machine counts as orphaned if its time has not changed for [`ORPHAN_AGE`] on the observer's clock, so
+//! clocks need not agree. The process that takes it over renames it first, so that the owner, if it is alive after all,
+//! notices that the file is no longer its own, and writes its last data again, elsewhere.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};

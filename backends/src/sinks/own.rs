@@ -97,7 +97,8 @@ fn begins_as_own(file: &mut File, form: &Form) -> io::Result<bool> {
     })
 }
 
-/// Returns the end of a file without the zeros behind `start` that a power cut leaves where data did not reach the disk.
+/// Returns the end of a file without the zeros behind `start` that a power cut leaves where data did not reach the
+/// disk.
 fn end_without_zeros(file: &mut File, start: u64) -> io::Result<u64> {
     let mut end = file.metadata()?.len();
     let mut block = vec![0; 1 << 16];
@@ -152,8 +153,9 @@ fn is_row_begun(text: &[u8]) -> bool {
     id.iter().all(u8::is_ascii_hexdigit) && rest.first().is_none_or(|&byte| byte == b',')
 }
 
-/// Whether another line of this than the first begins as a row of an item does: a quotation mark too many or too few, which somebody
-/// else put into the file, makes one row of all that follow. A write that was torn leaves the half of one row.
+/// Whether another line of this than the first begins as a row of an item does: a quotation mark too many or too few,
+/// which somebody else put into the file, makes one row of all that follow. A write that was torn leaves the half of
+/// one row.
 fn holds_row(text: &[u8]) -> bool {
     let mut lines = text.split(|&byte| byte == b'\n').skip(1);
     lines.any(|line| line.len() > ID_DIGITS && is_row_begun(line))

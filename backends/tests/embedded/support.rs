@@ -1,4 +1,5 @@
-//! Shared parts of the tests of the embedded engine: state files, crawls of numbered pages, and a file that refuses changes.
+//! Shared parts of the tests of the embedded engine: state files, crawls of numbered pages, and a file that refuses
+//! changes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -133,8 +134,8 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// Refuses `changes`, such as `INSERT ON records`. What the transaction did before is then undone, by SQLite at once or by
-    /// whoever asks.
+    /// Refuses `changes`, such as `INSERT ON records`. What the transaction did before is then undone, by SQLite at
+    /// once or by whoever asks.
     pub(super) fn new(changes: &[&str], undoes_at_once: bool, path: &Path) -> Self {
         let file = rusqlite::Connection::open(path).unwrap();
         let how = if undoes_at_once { "ROLLBACK" } else { "ABORT" };

@@ -1,5 +1,5 @@
-//! The entries for pages in the permanent history (`[history]`, [`History`](crate::ports::History)). What a spider remembers of
-//! a page between crawls is another: `page_history` in [`spider`](crate::spider).
+//! The entries for pages in the permanent history (`[history]`, [`History`](crate::ports::History)). What a spider
+//! remembers of a page between crawls is another: `page_history` in [`spider`](crate::spider).
 
 use crate::frontier::Key;
 use crate::frontier::outcome::Terminal;

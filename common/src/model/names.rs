@@ -131,7 +131,8 @@ impl CrawlId {
         Self(format!("{}-{suffix}", instant.stamp()).into())
     }
 
-    /// Whether this is an id of [`CrawlId::generate`] or [`CrawlId::of_schedule`] that begins so. A person's name for a crawl is none.
+    /// Whether this is an id of [`CrawlId::generate`] or [`CrawlId::of_schedule`] that begins so. A person's name for a
+    /// crawl is none.
     pub fn is_made_from(&self, start: &str) -> bool {
         let parts: Vec<&str> = self.0.split('-').collect();
         let is_made = match parts[..] {

@@ -13,8 +13,8 @@ pub trait Control: Send + Sync {
     /// Pauses a crawl: no fetch begins until [`Control::resume`]. Fails with `Stale` if the crawl is over.
     async fn pause(&self, crawl: &CrawlRef) -> Result<()>;
 
-    /// Pauses a crawl for a reason, which its stats show until it is resumed: something in it keeps failing, and a person
-    /// has to see to that. Fails with `Stale` if the crawl is over.
+    /// Pauses a crawl for a reason, which its stats show until it is resumed: something in it keeps failing, and a
+    /// person has to see to that. Fails with `Stale` if the crawl is over.
     async fn hold(&self, crawl: &CrawlRef, why: &str) -> Result<()>;
 
     /// Resumes a crawl. Deadlines move by the length of the pause. Fails with `Stale` if the crawl is over.

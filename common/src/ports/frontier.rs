@@ -174,8 +174,8 @@ pub struct Settled {
     /// The URLs that have a terminal state, from now or before. Each keeps those of its links that the frontier knows
     /// now.
     pub ended: Vec<Completion>,
-    /// The URLs that are not settled, because the store has no room for their links or for the page history: settle them
-    /// again.
+    /// The URLs that are not settled, because the store has no room for their links or for the page history: settle
+    /// them again.
     pub not_stored: Vec<Settlement>,
 }
 

@@ -104,8 +104,8 @@ impl Health {
         let _ = self.log.set(Box::new(log));
     }
 
-    /// Repeats `call`, which is idempotent, while a server is away or full, and the process is not to stop. An error that
-    /// is returned names `what`.
+    /// Repeats `call`, which is idempotent, while a server is away or full, and the process is not to stop. An error
+    /// that is returned names `what`.
     pub async fn retry<T, F: Future<Output = Result<T>>>(
         &self,
         what: &str,

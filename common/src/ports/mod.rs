@@ -1,7 +1,8 @@
-//! The ports, grouped by their callers. Most have two adapters, one on servers and one embedded, that pass one conformance
-//! suite. A sink is written for each kind of destination; items are read again from the stream of RabbitMQ alone, and the
-//! permanent history is on PostgreSQL alone. [`Requests`] is implemented by the worker, for the engine. What a fleet's engine
-//! itself asks of its records and its broker is in `trawl-engine`; Redis and RabbitMQ are their only adapters.
+//! The ports, grouped by their callers. Most have two adapters, one on servers and one embedded, that pass one
+//! conformance suite. A sink is written for each kind of destination; items are read again from the stream of RabbitMQ
+//! alone, and the permanent history is on PostgreSQL alone. [`Requests`] is implemented by the worker, for the engine.
+//! What a fleet's engine itself asks of its records and its broker is in `trawl-engine`; Redis and RabbitMQ are their
+//! only adapters.
 //!
 //! | port | for |
 //! |---|---|

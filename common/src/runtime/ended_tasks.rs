@@ -43,8 +43,8 @@ pub struct EndedTask {
     pub recipe_bytes: usize,
 }
 
-/// Returns at most `most` ended tasks that pass the filter before a position, the last first; and the position from which
-/// to read older ones, if there may be any. Fewer may come although others follow.
+/// Returns at most `most` ended tasks that pass the filter before a position, the last first; and the position from
+/// which to read older ones, if there may be any. Fewer may come although others follow.
 pub async fn read_ended(
     list: &dyn Logs,
     filter: &LogFilter,

@@ -1,5 +1,5 @@
-//! Parts that run over the ports: permits for requests, the fleet's log, traces and metrics, and what commands, the HTTP API and
-//! the console do alike.
+//! Parts that run over the ports: permits for requests, the fleet's log, traces and metrics, and what commands, the
+//! HTTP API and the console do alike.
 
 pub mod batching;
 pub mod cancel;

@@ -24,7 +24,8 @@ pub struct Fetch {
     pub allow_networks: Vec<Network>,
     /// The ports to which requests are allowed.
     pub ports: Vec<PortRange>,
-    /// A proxy for all requests, `http://user:password@host:port` or `socks5://`. Its own address is not restricted; the addresses of pages are.
+    /// A proxy for all requests, `http://user:password@host:port` or `socks5://`. Its own address is not restricted;
+    /// the addresses of pages are.
     pub proxy: Option<ServerUrl>,
     /// The highest rate of all requests of one process.
     pub max_rate: Rate,

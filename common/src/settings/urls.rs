@@ -76,8 +76,8 @@ impl Urls {
         }
     }
 
-    /// Returns the URL that represents `url`, and the spelling in which it is asked for, if that is another: as it is written, without the
-    /// parameters that are dropped.
+    /// Returns the URL that represents `url`, and the spelling in which it is asked for, if that is another: as it is
+    /// written, without the parameters that are dropped.
     ///
     /// # Errors
     ///

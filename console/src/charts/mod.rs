@@ -267,8 +267,8 @@ impl Sample {
 }
 
 impl Look {
-    /// The number of pages that ended, and of those that failed, per second since this sample. A crawl that was forgotten
-    /// in between subtracts nothing.
+    /// The number of pages that ended, and of those that failed, per second since this sample. A crawl that was
+    /// forgotten in between subtracts nothing.
     fn speed(&self, crawls: &[CrawlStats], now: Instant) -> (f64, f64) {
         let (mut handled, mut failed) = (0, 0);
         for crawl in crawls {

@@ -1,4 +1,5 @@
-//! A console over a fleet's servers or a state file, and somebody with a browser's manners: cookies, and no redirect unseen.
+//! A console over a fleet's servers or a state file, and somebody with a browser's manners: cookies, and no redirect
+//! unseen.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -190,7 +191,8 @@ impl Person<'_> {
         self.send(request.header("content-type", "application/x-www-form-urlencoded")).await
     }
 
-    /// Sends the form with a file that is on a page: with what the page has in it, `fields` besides, and a file with its name.
+    /// Sends the form with a file that is on a page: with what the page has in it, `fields` besides, and a file with
+    /// its name.
     pub(crate) async fn upload(
         &self,
         on: &str,

@@ -11,13 +11,13 @@ use trawl_common::spider::SpiderText;
 /// Opens crawls and admits the URLs of their sources. Called by producers, each under a lease (`session.rs`).
 #[async_trait]
 pub trait Admission: Send + Sync {
-    /// Opens `crawl`, or continues it, and takes a discovery lease for `ttl`, beside those of others who read sources for
-    /// the same crawl. Whether it recrawls is determined by the first opening, its limits by each one. A `holder` that
-    /// opens again has one lease, the last. A crawl that was open before and that the store has forgotten does not end
-    /// until all messages that may still be in transit to a worker have arrived.
+    /// Opens `crawl`, or continues it, and takes a discovery lease for `ttl`, beside those of others who read sources
+    /// for the same crawl. Whether it recrawls is determined by the first opening, its limits by each one. A `holder`
+    /// that opens again has one lease, the last. A crawl that was open before and that the store has forgotten does not
+    /// end until all messages that may still be in transit to a worker have arrived.
     ///
-    /// Fails with `Busy` while another holder has a lease for another crawl of the spider, and with `Stale` if the crawl
-    /// is over.
+    /// Fails with `Busy` while another holder has a lease for another crawl of the spider, and with `Stale` if the
+    /// crawl is over.
     async fn open(
         &self,
         crawl: &CrawlRef,
@@ -37,15 +37,16 @@ pub trait Admission: Send + Sync {
     /// Fails with `Stale` if the lease is no longer held or the crawl is over.
     async fn admit(&self, lease: &Lease, urls: &[NewWork]) -> Result<Vec<bool>>;
 
-    /// Releases the lease, with the result of reading the sources under it; `None` if none were to be read. With the last
-    /// lease, discovery ends; if no record is left then, the crawl is finished.
+    /// Releases the lease, with the result of reading the sources under it; `None` if none were to be read. With the
+    /// last lease, discovery ends; if no record is left then, the crawl is finished.
     async fn close(&self, lease: Lease, read: Option<SourcesRead>) -> Result<()>;
 
-    /// Keeps the text of the spider's file for a crawl ([`spider_text`](trawl_common::ports::Stats::spider_text)). A text that was kept before stays.
+    /// Keeps the text of the spider's file for a crawl ([`spider_text`](trawl_common::ports::Stats::spider_text)). A
+    /// text that was kept before stays.
     async fn keep_spider_text(&self, crawl: &CrawlRef, text: &SpiderText) -> Result<()>;
 
-    /// Keeps how the result of a crawl is judged ([`CrawlStats::judging`](trawl_common::frontier::crawl::CrawlStats)), in
-    /// place of what was kept before.
+    /// Keeps how the result of a crawl is judged ([`CrawlStats::judging`](trawl_common::frontier::crawl::CrawlStats)),
+    /// in place of what was kept before.
     async fn keep_judging(&self, crawl: &CrawlRef, judging: &Judging) -> Result<()>;
 }
 

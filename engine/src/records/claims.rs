@@ -7,8 +7,8 @@ use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Claim, Result};
 use trawl_common::web::url::CanonicalUrl;
 
-/// Decides which worker holds a URL or a task. Called by workers, from the arrival of a message to the start of its fetch
-/// (`claiming.rs`, `frontier.rs`, `upkeep.rs`).
+/// Decides which worker holds a URL or a task. Called by workers, from the arrival of a message to the start of its
+/// fetch (`claiming.rs`, `frontier.rs`, `upkeep.rs`).
 #[async_trait]
 pub trait Claims: Send + Sync {
     /// Claims the URLs of messages that this worker has received. It holds the claimed ones until it has neither
@@ -29,8 +29,8 @@ pub trait Claims: Send + Sync {
     async fn start(&self, worker: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>>;
 
     /// Counts the start of a task that this worker holds, like [`Claims::start`], unless a more urgent task of the
-    /// same spider is waiting ([`Outbox::list_urgent`](super::Outbox::list_urgent)): then nothing is started, and this worker holds that task as
-    /// well. A later call may start this one.
+    /// same spider is waiting ([`Outbox::list_urgent`](super::Outbox::list_urgent)): then nothing is started, and this
+    /// worker holds that task as well. A later call may start this one.
     async fn start_task(&self, worker: &WorkerId, task: &Message) -> Result<TaskStart>;
 
     /// Whether the spider of `crawl` has seen a URL: it is pending, or has ended.

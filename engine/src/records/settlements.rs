@@ -10,14 +10,14 @@ use trawl_common::time::UnixMs;
 /// `links.rs`).
 #[async_trait]
 pub trait Settlements: Send + Sync {
-    /// Admits the links of pages that this worker holds, like [`Admission::admit`](super::Admission::admit), up to the crawl's limit per host.
-    /// Returns for each page, in order, the result for its links. If those of some pages do not fit, the call does not
-    /// fail.
+    /// Admits the links of pages that this worker holds, like [`Admission::admit`](super::Admission::admit), up to the
+    /// crawl's limit per host. Returns for each page, in order, the result for its links. If those of some pages do not
+    /// fit, the call does not fail.
     async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Linked>>;
 
-    /// Admits URLs of any spider that a page or task of another requests, like [`Admission::admit`](super::Admission::admit). The crawl is one of
-    /// external publishers ([`CrawlRef::adhoc_of`]), and is created if it is unknown. Returns, in order, which were
-    /// new.
+    /// Admits URLs of any spider that a page or task of another requests, like
+    /// [`Admission::admit`](super::Admission::admit). The crawl is one of external publishers ([`CrawlRef::adhoc_of`]),
+    /// and is created if it is unknown. Returns, in order, which were new.
     async fn take_in(&self, crawl: &CrawlRef, urls: &[NewWork]) -> Result<Vec<bool>>;
 
     /// Parks URLs that this worker holds until an instant. They are in the outbox until confirmed. A start that led

@@ -63,15 +63,15 @@ pub(crate) fn visible_text(element: ElementRef<'_>) -> String {
     text
 }
 
-/// The text of an element that a reader sees, with a line break where a block or `<br>` begins another line, an empty line between
-/// paragraphs, and the lines of `<pre>` and `<textarea>` as they are. White space within a line, and empty lines beyond that, are for the
-/// caller to leave out.
+/// The text of an element that a reader sees, with a line break where a block or `<br>` begins another line, an empty
+/// line between paragraphs, and the lines of `<pre>` and `<textarea>` as they are. White space within a line, and empty
+/// lines beyond that, are for the caller to leave out.
 pub(crate) fn visible_lines(element: ElementRef<'_>) -> String {
     Lines::default().of(element)
 }
 
-/// Returns the text of an element that a reader sees, likewise, but with all white space of the page: what stands on several lines
-/// is several words.
+/// Returns the text of an element that a reader sees, likewise, but with all white space of the page: what stands on
+/// several lines is several words.
 pub(crate) fn visible_words(element: ElementRef<'_>) -> String {
     Lines { preformatted: 1, ..Lines::default() }.of(element)
 }

@@ -5,11 +5,11 @@ use std::str::CharIndices;
 
 /// Returns `text` without the mistakes that programs and people make:
 ///
-/// - escapes that stand for no character, such as half of a surrogate pair, are U+FFFD, a raw line break or tab in a text is a space, and
-///   several line breaks are an empty line;
+/// - escapes that stand for no character, such as half of a surrogate pair, are U+FFFD, a raw line break or tab in a
+///   text is a space, and several line breaks are an empty line;
 /// - a number that no 64 bits hold is a text of its digits, and NaN, Infinity, undefined and a missing value are null;
-/// - comments, the marks of CDATA, a comma too many, and what is before and after the value in scripts are left out, and white space is
-///   that of JSON.
+/// - comments, the marks of CDATA, a comma too many, and what is before and after the value in scripts are left out,
+///   and white space is that of JSON.
 ///
 /// Other mistakes are kept. Takes time proportional to the text.
 pub(crate) fn repair(text: &str) -> String {
@@ -252,8 +252,9 @@ fn is_blank(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}')
 }
 
-/// Returns what follows a comment or a mark that `text` begins with. A mark behind `//` does not end with the line. A comment of HTML
-/// is left out whole where something else follows it, as in `<!-- a product --> {`; one that hides a value from old parsers is a mark.
+/// Returns what follows a comment or a mark that `text` begins with. A mark behind `//` does not end with the line. A
+/// comment of HTML is left out whole where something else follows it, as in `<!-- a product --> {`; one that hides a
+/// value from old parsers is a mark.
 fn after_comment(text: &str) -> Option<&str> {
     let comment = text.strip_prefix("<!--").unwrap_or_default();
     let end = comment.as_bytes().windows(3).take(MAX_COMMENT).position(|end| end == b"-->");

@@ -23,8 +23,8 @@ pub(crate) fn is_one_of(name: &[u8], names: &[&str]) -> bool {
     names.iter().any(|one| name.eq_ignore_ascii_case(one.as_bytes()))
 }
 
-/// Reads the tags of a text one after the other, leaving out comments, and what the HTML standard reads as one: `<?`, `<!` and `</` up to
-/// the next `>`.
+/// Reads the tags of a text one after the other, leaving out comments, and what the HTML standard reads as one: `<?`,
+/// `<!` and `</` up to the next `>`.
 pub(crate) struct Tags<'a>(&'a [u8]);
 
 impl<'a> Tags<'a> {
@@ -38,8 +38,8 @@ impl<'a> Tags<'a> {
         self.0
     }
 
-    /// Skips the text of an element in which no tag counts but its own end tag, such as `<script>`; after `<plaintext>` not even that
-    /// does.
+    /// Skips the text of an element in which no tag counts but its own end tag, such as `<script>`; after `<plaintext>`
+    /// not even that does.
     pub(crate) fn skip_text(&mut self, name: &[u8]) {
         if is_one_of(name, &["plaintext"]) {
             self.0 = &[];

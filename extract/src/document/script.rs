@@ -31,9 +31,9 @@ impl Script {
     }
 }
 
-/// Returns the values of each name in the scripts of a page, in their order: the content of a script with this ID that is
-/// JSON; what is assigned to a variable of this name; and the first argument of calls to a function of this name. Others
-/// are left out.
+/// Returns the values of each name in the scripts of a page, in their order: the content of a script with this ID that
+/// is JSON; what is assigned to a variable of this name; and the first argument of calls to a function of this name.
+/// Others are left out.
 pub(crate) fn values(scripts: &[Script], names: &[String]) -> Vec<Vec<Value>> {
     names.iter().map(|name| of_name(scripts, name)).collect()
 }

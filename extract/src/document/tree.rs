@@ -1,9 +1,9 @@
 //! Builds the tree of a page, and stops if the page would keep the builder busy.
 //!
-//! `html5gum` cuts the page into tokens, in a third of the time that the tokenizer of `html5ever` takes; the tree builder
-//! of `html5ever` makes the tree that browsers make (WHATWG HTML 13.2). It takes time quadratic in the number of open
-//! elements, in the attributes of one tag, and in the distinct names on the page. The parser is therefore stopped once
-//! it holds more than a page for people would need. Below these limits time is linear.
+//! `html5gum` cuts the page into tokens, in a third of the time that the tokenizer of `html5ever` takes; the tree
+//! builder of `html5ever` makes the tree that browsers make (WHATWG HTML 13.2). It takes time quadratic in the number
+//! of open elements, in the attributes of one tag, and in the distinct names on the page. The parser is therefore
+//! stopped once it holds more than a page for people would need. Below these limits time is linear.
 
 use std::borrow::Cow;
 use std::cell::Cell;

@@ -1,7 +1,7 @@
 //! Builds the tree of an XML document, in the form of a page's, so that selectors read both.
 //!
-//! A name is written with its prefix: `g:price`. Where the spider gives the namespace a prefix of its own, that one counts,
-//! whatever the document calls it. Entities of a document type are not expanded.
+//! A name is written with its prefix: `g:price`. Where the spider gives the namespace a prefix of its own, that one
+//! counts, whatever the document calls it. Entities of a document type are not expanded.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
-//! JMESPath (<https://jmespath.org/specification.html>) on values of JSON, within bounds: the values that an expression makes
-//! are counted, as one of a few words can double a list a hundred times.
+//! JMESPath (<https://jmespath.org/specification.html>) on values of JSON, within bounds: the values that an expression
+//! makes are counted, as one of a few words can double a list a hundred times.
 
 mod evaluate;
 mod expression;

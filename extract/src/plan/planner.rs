@@ -406,8 +406,8 @@ impl Planner {
         }
     }
 
-    /// Notes a path into JSON inside an element. Elsewhere responses are read as JSON because of it, unless the value is in
-    /// a script.
+    /// Notes a path into JSON inside an element. Elsewhere responses are read as JSON because of it, unless the value
+    /// is in a script.
     fn outside_element(&mut self, what: &str, path: &Sited<String>, inside: Inside) -> Option<()> {
         match inside {
             Inside::Element => return self.misplaced(what, path, "JSON", "an element"),

@@ -57,7 +57,8 @@ impl Convert {
         }
     }
 
-    /// Returns the value that the steps of `transform` begin with: text with its white space as the field says, or JSON.
+    /// Returns the value that the steps of `transform` begin with: text with its white space as the field says, or
+    /// JSON.
     pub(crate) fn start(&self, raw: &Found<'_>) -> Option<Value> {
         let spaced = |text: &str, whitespace: Whitespace| match whitespace {
             Whitespace::Collapse => legible(text, usize::MAX),
@@ -81,8 +82,8 @@ impl Convert {
         })
     }
 
-    /// Converts a value after the steps of `transform`, or the reason why it does not fit. `is_json`: whether it was JSON
-    /// at first.
+    /// Converts a value after the steps of `transform`, or the reason why it does not fit. `is_json`: whether it was
+    /// JSON at first.
     pub(crate) fn transformed(
         &self,
         value: &Value,

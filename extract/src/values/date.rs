@@ -10,8 +10,8 @@ use trawl_common::web::http_date;
 /// Maximum length in bytes of a text that may be a date, if no format is given.
 const MAX_LENGTH: usize = 64;
 
-/// The ways of writing a date that are the same everywhere: the year first, or the month by its name. Without commas and the like
-/// ([`plain`]).
+/// The ways of writing a date that are the same everywhere: the year first, or the month by its name. Without commas
+/// and the like ([`plain`]).
 const DATES: [&str; 10] = [
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d-%b-%Y", "%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y",
     "%Y %b %d", "%Y %B %d",
@@ -137,8 +137,8 @@ fn has_known_zone(text: &str) -> bool {
     !is_name || ZONES.iter().any(|zone| last.eq_ignore_ascii_case(zone))
 }
 
-/// Returns a date that was read from `text` by a format, in its century: where the month has its name, a year of two digits is no day, and
-/// else any of the numbers may be the year.
+/// Returns a date that was read from `text` by a format, in its century: where the month has its name, a year of two
+/// digits is no day, and else any of the numbers may be the year.
 fn of_whole_year(date: Date, format: &str, text: &str) -> Option<Date> {
     let last = text.rsplit(|c: char| !c.is_ascii_digit()).next()?;
     match date.year() {
@@ -166,7 +166,8 @@ pub(crate) fn check(format: &str) -> Result<(), String> {
     }
 }
 
-/// Returns a date without what says nothing: commas, full stops after months, the endings of ordinal numbers, and small words.
+/// Returns a date without what says nothing: commas, full stops after months, the endings of ordinal numbers, and small
+/// words.
 fn plain(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
     let words = words.filter_map(|word| {
@@ -197,7 +198,8 @@ fn without_weekday(text: &str) -> &str {
     }
 }
 
-/// Splits the offset from the end of a text: `Z`, `UTC`, `GMT`, `EST`, `+0200`, `+02:00`, `+2`, `GMT+2`, `GMT+0200 (CEST)`.
+/// Splits the offset from the end of a text: `Z`, `UTC`, `GMT`, `EST`, `+0200`, `+02:00`, `+2`, `GMT+2`, `GMT+0200
+/// (CEST)`.
 fn split_offset(text: &str) -> (&str, Option<Offset>) {
     if let Some((before, _)) = text.strip_suffix(')').and_then(|text| text.rsplit_once(" (")) {
         // JavaScript names the zone once more.

@@ -205,8 +205,8 @@ fn are_groups(groups: &[(char, String)]) -> bool {
     is_one_mark && last.len() == 3 && (by_threes || indian) && !first.starts_with('0')
 }
 
-/// Whether digits go on twice after the same mark, as in `15/08/2017`, `15. 08. 2017` and `10:30:00`, or are a time or a day: `10:30`,
-/// `15/08`.
+/// Whether digits go on twice after the same mark, as in `15/08/2017`, `15. 08. 2017` and `10:30:00`, or are a time or
+/// a day: `10:30`, `15/08`.
 fn is_date_or_phone(first: &str, after: &[char]) -> bool {
     let Some((mark, second, next)) = next_part(after) else { return false };
     let goes_on = || next_part(next).is_some_and(|(other, ..)| other == mark);
@@ -234,7 +234,8 @@ fn is_month(groups: &[(char, String)]) -> bool {
     month.len() == 2 && year.len() == 4 && is_within(month, 1..13) && is_within(year, 1900..2100)
 }
 
-/// Whether a number goes on in a way that no number does: with further digits after its groups, as those of telephones, or with a fraction.
+/// Whether a number goes on in a way that no number does: with further digits after its groups, as those of telephones,
+/// or with a fraction.
 fn goes_on(groups: &[(char, String)], after: &[char]) -> bool {
     let is_fraction = |c: &char| matches!(c, '\u{bc}'..='\u{be}' | '\u{2150}'..='\u{215f}');
     let has_blanks = groups.last().is_some_and(|(mark, _)| *mark == ' ');
@@ -292,7 +293,8 @@ fn digit(c: char) -> Option<u32> {
     ZEROS.iter().find_map(offset)
 }
 
-/// Returns the characters that a number may have, from its first digit on. White space other than one blank is a line break.
+/// Returns the characters that a number may have, from its first digit on. White space other than one blank is a line
+/// break.
 fn characters(text: &str) -> Vec<char> {
     let mut characters: Vec<char> = Vec::new();
     for c in text.chars().map(plain_char) {

@@ -1,8 +1,8 @@
 //! XPath 1.0 on the tree of a page.
 //!
-//! The text of an expression becomes tokens (`lexer`), then an [`Expression`](expression::Expression) (`parser`), which is
-//! evaluated on the nodes of a page in document order ([`Nodes`]). Evaluation is bounded: an expression that takes too many
-//! steps on a page is a failure of that page.
+//! The text of an expression becomes tokens (`lexer`), then an [`Expression`](expression::Expression) (`parser`), which
+//! is evaluated on the nodes of a page in document order ([`Nodes`]). Evaluation is bounded: an expression that takes
+//! too many steps on a page is a failure of that page.
 //!
 //! Names are those of HTML: a name without prefix matches elements of any namespace, `svg` and its children too.
 
@@ -32,8 +32,8 @@ pub(crate) const MAX_PATTERNS: usize = 100;
 pub(crate) struct XPath(Expression);
 
 impl XPath {
-    /// Parses an expression, which takes its patterns from `patterns_left`, of [`MAX_PATTERNS`] of a file. The error says
-    /// what is wrong with it.
+    /// Parses an expression, which takes its patterns from `patterns_left`, of [`MAX_PATTERNS`] of a file. The error
+    /// says what is wrong with it.
     pub(crate) fn parse(text: &str, patterns_left: &mut usize) -> Result<Self, String> {
         parser::parse(text, patterns_left).map(Self)
     }

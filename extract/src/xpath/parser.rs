@@ -337,7 +337,8 @@ fn name_test(name: String) -> Test {
     }
 }
 
-/// Makes a path. `//x`, short for `/descendant-or-self::node()/child::x`, becomes `/descendant::x` where that is the same.
+/// Makes a path. `//x`, short for `/descendant-or-self::node()/child::x`, becomes `/descendant::x` where that is the
+/// same.
 fn path(start: Start, filters: Vec<Expression>, steps: Vec<Step>) -> Expression {
     let mut made: Vec<Step> = Vec::with_capacity(steps.len());
     for step in steps {

@@ -1,8 +1,8 @@
 //! Pages made to keep a parser busy, to fill its memory, or to hurt whoever reads what it yields: each row is an attack
 //! of some hundred KB at least, and what becomes of it.
 //!
-//! `tests/attacks.md` lists the same rows; `cargo test --release -p trawl-extract --test attacks -- --nocapture` prints the
-//! time that each takes.
+//! `tests/attacks.md` lists the same rows; `cargo test --release -p trawl-extract --test attacks -- --nocapture` prints
+//! the time that each takes.
 
 mod kinds;
 mod pages;

@@ -10,7 +10,7 @@ use tracing::warn;
 use trawl_common::text::printable;
 
 use super::Asked;
-use super::session::{Broken, Session, Unfinished};
+use super::session::{Broken, StreamSession, Unfinished};
 use super::trouble::Trouble;
 use crate::ended::{Ended, with_last_line};
 use crate::exec::Report;
@@ -115,9 +115,9 @@ impl Driver {
     }
 
     /// Starts the program, or returns the reason why it cannot be given anything.
-    async fn start(&self) -> Result<Session, String> {
+    async fn start(&self) -> Result<StreamSession, String> {
         sleep_until(self.next_start).await;
-        let started = Session::start(&self.program, self.concurrency).await;
+        let started = StreamSession::start(&self.program, self.concurrency).await;
         let mut session = started.map_err(|error| error.to_string())?;
         let Some(watch) = self.watch else { return Ok(session) };
         let Ok(broken) = timeout(watch, session.watch()).await else { return Ok(session) };
@@ -130,7 +130,7 @@ impl Driver {
     }
 
     /// Gives requests to one process until it ends, and settles the ones that it left unfinished.
-    async fn live(&mut self, mut session: Session) {
+    async fn live(&mut self, mut session: StreamSession) {
         let begun = Instant::now();
         let broken = session.run(&mut self.requests).await;
         let lived = begun.elapsed();

@@ -32,7 +32,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 const MAX_UNWANTED_TIME: Duration = Duration::from_secs(5);
 
 /// A process, and its requests.
-pub(super) struct Session {
+pub(super) struct StreamSession {
     running: Supervised,
     pipes: Pipes,
     /// The requests in flight by id, in the order in which they were given.
@@ -91,7 +91,7 @@ impl Broken {
     }
 }
 
-impl Session {
+impl StreamSession {
     /// Starts a process, and sends it the start message.
     pub(super) async fn start(program: &Program, concurrency: usize) -> io::Result<Self> {
         let (running, stdin, stdout) = Supervised::start(program, None, &[], &[])?;
@@ -179,7 +179,8 @@ impl Session {
         Broken::Died
     }
 
-    /// Whether none of the requests in flight is awaited, or the first is not and has delayed others for [`MAX_UNWANTED_TIME`].
+    /// Whether none of the requests in flight is awaited, or the first is not and has delayed others for
+    /// [`MAX_UNWANTED_TIME`].
     fn is_unwanted(&self) -> bool {
         let mut all = self.in_flight.values().map(|in_flight| in_flight.asked.is_awaited());
         let is_first_wanted = all.next().unwrap_or(true);

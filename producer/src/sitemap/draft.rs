@@ -5,7 +5,7 @@ use quick_xml::events::BytesStart;
 use super::bases::Bases;
 use super::content::Content;
 use super::dialect::{Field, Kind};
-use super::entry::{Broken, Entry, Flaw};
+use super::entry::{Broken, Flaw, SitemapEntry};
 use super::found::Found;
 
 /// The content of the entry so far, and its position.
@@ -17,7 +17,7 @@ pub(super) struct Draft {
     kind: Kind,
     location: Option<Result<String, Broken>>,
     permalink: Option<Result<String, Broken>>,
-    entry: Entry,
+    entry: SitemapEntry,
 }
 
 impl Draft {
@@ -28,7 +28,7 @@ impl Draft {
             kind,
             location: None,
             permalink: None,
-            entry: Entry::default(),
+            entry: SitemapEntry::default(),
         }
     }
 
@@ -84,7 +84,7 @@ impl Draft {
             None => Found::Broken(Broken::new("", Flaw::NoLocation)),
             Some(Err(broken)) => Found::Broken(broken),
             Some(Ok(loc)) => match self.kind {
-                Kind::Page => Found::Url(Entry { loc, ..self.entry }),
+                Kind::Page => Found::Url(SitemapEntry { loc, ..self.entry }),
                 Kind::Sitemap => Found::Sitemap(loc),
             },
         }
@@ -112,7 +112,7 @@ mod tests {
     fn a_page_comes_with_what_its_sitemap_says_of_it() {
         let source = "<urlset><url><loc>http://a.example/</loc><lastmod> 2024-01-02 </lastmod>\
             <changefreq>Weekly</changefreq><priority>0.8</priority></url></urlset>";
-        let expected = Entry {
+        let expected = SitemapEntry {
             loc: "http://a.example/".into(),
             lastmod: Some("2024-01-02".into()),
             changefreq: Some(Changefreq::Weekly),
@@ -125,7 +125,7 @@ mod tests {
     fn nonsense_beside_a_location_is_ignored() {
         for nonsense in ["<changefreq>7</changefreq>", "<changefreq/>", "<priority>0,5</priority>"] {
             let source = format!("<urlset><url><loc>x</loc>{nonsense}<lastmod/></url></urlset>");
-            assert_eq!(entries(&source), [Entry { loc: "x".into(), ..Entry::default() }]);
+            assert_eq!(entries(&source), [SitemapEntry { loc: "x".into(), ..SitemapEntry::default() }]);
         }
     }
 

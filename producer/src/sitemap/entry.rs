@@ -4,7 +4,7 @@ use trawl_common::text::printable;
 
 /// A page and its source's hints about it. Only the location is always present.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Entry {
+pub struct SitemapEntry {
     /// The location as written, with entities decoded and surrounding whitespace removed. Not yet a URL.
     pub loc: String,
     /// The time of the page's last change, as written: a W3C date. [`changed_by`](super::changed_by) parses

@@ -1,12 +1,12 @@
 //! The contents of sources.
 
-use super::entry::{Broken, Entry};
+use super::entry::{Broken, SitemapEntry};
 
 /// One item found in a source.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
     /// A page.
-    Url(Entry),
+    Url(SitemapEntry),
     /// Another sitemap to read, named by an index or by a `Sitemap:` line of a `robots.txt`.
     Sitemap(String),
     /// An entry that cannot be used; the others are not affected.

@@ -29,7 +29,7 @@ use std::ops::ControlFlow;
 use self::charset::Utf8Reader;
 pub use self::decode::Plain;
 use self::emitter::Emitter;
-pub use self::entry::{Broken, Changefreq, Entry, Flaw};
+pub use self::entry::{Broken, Changefreq, Flaw, SitemapEntry};
 pub use self::error::{Fault, SitemapError};
 pub use self::found::{Format, Found};
 pub use self::lastmod::changed_by;

@@ -30,7 +30,7 @@ pub(super) fn outcome(source: &[u8]) -> Result<(Vec<Found>, Summary), SitemapErr
     result.map(|summary| (found, summary))
 }
 
-fn pages(found: Vec<Found>) -> Vec<Entry> {
+fn pages(found: Vec<Found>) -> Vec<SitemapEntry> {
     let page = |one| match one {
         Found::Url(entry) => Some(entry),
         Found::Sitemap(_) | Found::Broken(_) => None,
@@ -39,7 +39,7 @@ fn pages(found: Vec<Found>) -> Vec<Entry> {
 }
 
 /// The pages of a sound source.
-pub(super) fn entries(source: &str) -> Vec<Entry> {
+pub(super) fn entries(source: &str) -> Vec<SitemapEntry> {
     pages(outcome(source.as_bytes()).unwrap().0)
 }
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use super::content::Content;
 use super::emitter::Emitter;
-use super::entry::{Broken, Entry, Flaw};
+use super::entry::{Broken, Flaw, SitemapEntry};
 use super::error::Fault;
 use super::found::{Format, Found};
 
@@ -83,7 +83,7 @@ fn found_in(line: &str, format: Format, content: &mut Content) -> Option<Found> 
     if format == Format::List {
         content.push(line);
         return Some(match content.location()? {
-            Ok(loc) => Found::Url(Entry { loc, ..Entry::default() }),
+            Ok(loc) => Found::Url(SitemapEntry { loc, ..SitemapEntry::default() }),
             Err(broken) => Found::Broken(broken),
         });
     }

@@ -75,8 +75,9 @@ impl Asking {
 
     /// Requests `url` and follows its redirects; each request waits for a slot of its host. A host that asks
     /// for a back-off is asked again after it; after a failure that is no host's fault, retries until the
-    /// request can be sent. Other failures are retried as those of pages are, if it `retries`. Returns the response without its body, and the body; reading that fails once the
-    /// servers have taken `producer.timeout`, or once the receiver of `wanted` is gone.
+    /// request can be sent. Other failures are retried as those of pages are, if it `retries`. Returns the response
+    /// without its body, and the body; reading that fails once the servers have taken `producer.timeout`, or once the
+    /// receiver of `wanted` is gone.
     pub(crate) async fn open<T: Send + 'static>(
         &self,
         url: &CanonicalUrl,
@@ -126,7 +127,7 @@ impl Asking {
                     }
                     attempts += 1;
                     let until = match retry::decide(&self.retry, failure, attempts, UnixMs::now(), 1.0) {
-                        Outcome::Retry(failure, until) => {
+                        Outcome::Retry { failure, until, .. } => {
                             debug!(%url, %failure, %until, "a source is asked for again");
                             until
                         }

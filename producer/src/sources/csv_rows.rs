@@ -37,8 +37,8 @@ pub struct InvalidCsv {
     why: String,
 }
 
-/// Returns the requests of a file, whose first row has the names of its columns, separated by the mark that is most frequent
-/// in it. Each carries its row.
+/// Returns the requests of a file, whose first row has the names of its columns, separated by the mark that is most
+/// frequent in it. Each carries its row.
 pub(super) fn requests(csv: &CsvRequests) -> Result<Vec<Entry>, InvalidCsv> {
     let invalid = |why: String| InvalidCsv { file: csv.file.clone(), why };
     let file = File::open(&csv.file).map_err(|error| invalid(error.to_string()))?;

@@ -14,7 +14,7 @@ use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
 
 use crate::finding::{Candidate, Finding};
 use crate::report::Progress;
-use crate::sitemap::{self, Entry};
+use crate::sitemap::{self, SitemapEntry};
 
 /// Turns entries into findings: canonical, within the spider's domains, and routed.
 #[derive(Clone)]
@@ -33,7 +33,7 @@ impl Sorter {
     }
 
     /// Returns the finding for an entry that a site publishes; `None` if it is outside the spider's domains.
-    pub(super) fn sort(&self, entry: &Entry) -> Option<Finding> {
+    pub(super) fn sort(&self, entry: &SitemapEntry) -> Option<Finding> {
         let changefreq = entry.changefreq.map(Into::into);
         let modified = entry.lastmod.as_deref().and_then(sitemap::changed_by);
         let hints = Hints { changefreq, news: entry.news };

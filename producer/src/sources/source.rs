@@ -28,8 +28,8 @@ pub enum InvalidSource {
 }
 
 impl Source {
-    /// Returns a text that identifies the source. Standard input gets one of its own, because it cannot be read again. A
-    /// file keeps its name when lines are added.
+    /// Returns a text that identifies the source. Standard input gets one of its own, because it cannot be read again.
+    /// A file keeps its name when lines are added.
     pub(crate) fn identity(&self) -> String {
         match self {
             Self::Web(url) => url.to_string(),

@@ -22,8 +22,8 @@ pub(crate) struct Args {
     /// Only of this spider
     #[arg(long, value_name = "NAME")]
     pub(super) spider: Option<SpiderName>,
-    /// Columns of CSV: id, url, crawl, ... or a field; `field_url` for a field with such a name [default: those of all items,
-    /// which are read twice, 1,000 at most; with --follow those of the first one]
+    /// Columns of CSV: id, url, crawl, ... or a field; `field_url` for a field with such a name [default: those of all
+    /// items, which are read twice, 1,000 at most; with --follow those of the first one]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(super) fields: Vec<String>,
     /// Begin CSV with the mark of UTF-8, without which Excel takes it for the encoding of its language

@@ -77,8 +77,8 @@ impl Args {
     }
 }
 
-/// Returns the selected crawl, and whether the fleet knows it. A crawl that it has forgotten may still have items; it is
-/// selected by its complete id.
+/// Returns the selected crawl, and whether the fleet knows it. A crawl that it has forgotten may still have items; it
+/// is selected by its complete id.
 async fn crawl(arg: &CrawlArg, settings: &Settings, global: &Global) -> Result<(CrawlId, bool), Fail> {
     let backend = Backend::of_fleet(settings.clone(), global).await?;
     match (arg.crawl_stats(&*backend.stats).await?, arg) {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use futures::FutureExt;
 use tracing::{debug, warn};
-use trawl_backends::rabbitmq::{Entry, ItemStream, StreamReader, StreamStart};
+use trawl_backends::rabbitmq::{ItemStream, StreamEntry, StreamReader, StreamStart};
 use trawl_cli::{Fail, Outcome, counted};
 use trawl_common::backoff::Backoff;
 use trawl_common::exit::Exit;
@@ -228,7 +228,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Writes one message, if it is a requested item.
-    fn take(&mut self, entry: &Entry) -> io::Result<()> {
+    fn take(&mut self, entry: &StreamEntry) -> io::Result<()> {
         let is_past = self.end.is_some_and(|end| entry.offset >= end);
         self.next = Some(if is_past { self.end.unwrap_or_default() } else { entry.offset + 1 });
         let Some(body) = entry.body.as_deref().filter(|_| !is_past) else { return Ok(()) };

@@ -15,7 +15,7 @@ use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 use trawl_common::task::{NewTask, Recipe, TaskView};
 use trawl_common::text::printable;
-use trawl_handlers::{Ended, ItemsFile, Place};
+use trawl_handlers::{Ended, FilePosition, ItemsFile};
 use trawl_worker::{HandlerProxy, TaskTrial};
 
 use super::examine::load;
@@ -55,7 +55,7 @@ pub(super) async fn run(
         Ended::Answered(mut answer, file) => {
             let in_file = file.as_ref().map(ItemsFile::items);
             if let Some(file) = file {
-                let first = file.read(Place::default()).await.map_err(Fail::run)?;
+                let first = file.read(FilePosition::default()).await.map_err(Fail::run)?;
                 answer.items.extend(first.items);
             }
             if as_json {

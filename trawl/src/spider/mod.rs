@@ -42,7 +42,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Fetch one page, or read a saved one, and show what a spider makes of it; robots.txt is not asked. Or have its program do a task
+    /// Fetch one page, or read a saved one, and show what a spider makes of it; robots.txt is not asked. Or have its
+    /// program do a task
     Try(attempt::Args),
     /// Compare what a spider makes of recorded pages with what it made of them, for instance in CI; or record pages
     Test(test::Args),

@@ -43,8 +43,8 @@ pub(crate) struct Args {
     spider: SpiderArg,
     #[command(flatten)]
     arguments: ArgumentFlags,
-    /// A file with a task a line, as JSON: a string, which is the recipe, or an object; compressed by gzip or not; - for standard
-    /// input
+    /// A file with a task a line, as JSON: a string, which is the recipe, or an object; compressed by gzip or not; -
+    /// for standard input
     #[arg(value_name = "FILE", required_unless_present = "recipe")]
     file: Option<PathBuf>,
     /// Submit one task that says this

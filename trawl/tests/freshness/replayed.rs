@@ -1,4 +1,5 @@
-//! Replays of crawls that are over: they fetch all that the replayed pages lead to, except the pages that the crawl has fetched.
+//! Replays of crawls that are over: they fetch all that the replayed pages lead to, except the pages that the crawl has
+//! fetched.
 
 use std::fs;
 

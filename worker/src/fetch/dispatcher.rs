@@ -18,7 +18,7 @@ use trawl_common::trace;
 use super::Fetching;
 use super::page::{Processed, hand_over, process};
 use crate::job::ClaimedUrl;
-use crate::job::settlement::{Disposition, Place, Settlement, not_started, panicked};
+use crate::job::settlement::{Place, Settlement, not_started, panicked};
 use crate::schedule::domains::SLOW_PAGE;
 use crate::schedule::{Next, Permits, Ready};
 
@@ -134,20 +134,15 @@ async fn fetch(
 
 /// Whether its host gave an answer, whatever that was.
 fn is_answered(processed: &Processed) -> bool {
-    match processed {
-        Processed::ForProgram(_) => true,
-        Processed::Settled(settlement) => match settlement.disposition() {
-            Disposition::Done { .. } | Disposition::Skipped { .. } => true,
-            Disposition::Retry { failure, .. } | Disposition::Failed { failure, .. } => {
-                failure.status.is_some()
-            }
-            _ => false,
-        },
-        Processed::Without(without) => match &without.1.outcome {
-            Outcome::Skipped(_) => true,
-            Outcome::Retry(failure, _) | Outcome::Failed(failure, _) => failure.status.is_some(),
-            _ => false,
-        },
+    let outcome = match processed {
+        Processed::ForProgram(_) => None,
+        Processed::Settled(settlement) => settlement.outcome(),
+        Processed::Without(without) => Some(&without.1.outcome),
+    };
+    match outcome {
+        None | Some(Outcome::Skipped(_)) => true,
+        Some(Outcome::Retry { failure, .. } | Outcome::Failed(failure, _)) => failure.status.is_some(),
+        Some(_) => false,
     }
 }
 

@@ -7,7 +7,7 @@ use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::ports::Page;
 use trawl_common::spider::item::{Item, item_id, task_item_id};
 use trawl_common::web::url::Fingerprint;
-use trawl_handlers::{Batch, ItemsFile, Place};
+use trawl_handlers::{Batch, FilePosition, ItemsFile};
 
 type Fields = serde_json::Map<String, serde_json::Value>;
 
@@ -23,7 +23,7 @@ pub(crate) struct FileItems {
     /// Their common properties.
     like: Item,
     ids: Ids,
-    place: Place,
+    place: FilePosition,
 }
 
 /// The source of an item's id.
@@ -56,7 +56,7 @@ impl FileItems {
             items: Vec::new(),
             exchange: None,
         };
-        Self { file, page, like, ids, place: Place::default() }
+        Self { file, page, like, ids, place: FilePosition::default() }
     }
 
     /// Returns the next items to store; `None` after the last. Dropping the future loses nothing.
@@ -71,7 +71,7 @@ impl FileItems {
                 if !self.ids.begin_share() {
                     return Ok(None);
                 }
-                self.place = Place::default();
+                self.place = FilePosition::default();
                 continue;
             }
             let numbers = self.place.items()..;

@@ -23,7 +23,7 @@ impl NoPage {
         let attempt = job.attempts + 1;
         let view = wanted.and_then(|wanted| match &outcome {
             Outcome::Failed(failure, _) => Some(failed(failure, attempt)),
-            Outcome::Retry(failure, _) => (wanted == Failures::Each).then(|| failed(failure, attempt)),
+            Outcome::Retry { failure, .. } => (wanted == Failures::Each).then(|| failed(failure, attempt)),
             Outcome::Skipped(skip) => skipped(*skip, attempt),
             Outcome::Snooze { .. }
             | Outcome::Requeue { .. }

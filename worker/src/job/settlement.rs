@@ -28,7 +28,10 @@ pub(crate) struct Settlement(Box<Handled>);
 pub(crate) struct Handled {
     pub(crate) message: Message,
     pub(crate) attempts: u32,
-    pub(crate) disposition: Disposition,
+    /// Its results if it is done, otherwise its outcome.
+    pub(crate) result: Result<PageOutput, Outcome>,
+    /// The update of the page history, if it ends.
+    pub(crate) memory: Option<PageVisit>,
     /// How long it was processed, if its fetch started.
     pub(crate) took: Option<Duration>,
     /// The slot of a job that runs alone: free for the next one when this is settled, or has waited for its sinks for
@@ -36,57 +39,12 @@ pub(crate) struct Handled {
     pub(crate) slot: Option<OwnedSemaphorePermit>,
     /// The place of a page in flight, which is freed when its many links are admitted.
     pub(crate) place: Option<Place>,
-    /// Maximum number of retries if its program fails; `None` for that of the settings.
-    pub(crate) retries: Option<u32>,
-    /// Maximum number of retries by its spider's file; `None` for that of the settings.
-    pub(crate) spider_retries: Option<u32>,
-}
-
-/// The disposition of a URL or a task. Only its ends have an update of the page history, and only `Done` has results.
-#[expect(clippy::large_enum_variant, reason = "a settlement is boxed as a whole")]
-pub(crate) enum Disposition {
-    /// It is done: its items are stored before it is settled.
-    Done { output: PageOutput, memory: Option<PageVisit> },
-    /// It is left out on purpose.
-    Skipped { skip: Skip, memory: Option<PageVisit> },
-    /// It failed for good.
-    Failed { failure: Failure, reason: Reason, memory: Option<PageVisit> },
-    /// Its deadline passed before it could be fetched.
-    Expired,
-    /// It failed, and is tried again at this instant.
-    Retry { failure: Failure, until: UnixMs },
-    /// It comes back at this instant.
-    Snooze { until: UnixMs },
-    /// It comes back at about this instant, for a worker that has its spider.
-    Requeue { until: UnixMs },
-    /// It is no longer this worker's, and is sent again.
-    Republish,
-    /// It is given back untouched, for any worker to take.
-    Release,
-}
-
-impl From<Outcome> for Disposition {
-    fn from(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Skipped(skip) => Self::Skipped { skip, memory: None },
-            Outcome::Failed(failure, reason) => Self::Failed { failure, reason, memory: None },
-            Outcome::Expired => Self::Expired,
-            Outcome::Retry(failure, until) => Self::Retry { failure, until },
-            Outcome::Snooze { until } => Self::Snooze { until },
-            Outcome::Requeue { until } => Self::Requeue { until },
-            Outcome::Republish => Self::Republish,
-            Outcome::Release => Self::Release,
-        }
-    }
 }
 
 impl Handled {
     /// Returns the results of its page or task, if it is done.
     pub(crate) fn output(&self) -> Option<&PageOutput> {
-        match &self.disposition {
-            Disposition::Done { output, .. } => Some(output),
-            _ => None,
-        }
+        self.result.as_ref().ok()
     }
 
     /// Returns the number of links of its page.
@@ -128,54 +86,44 @@ pub(crate) fn panicked() -> Outcome {
 }
 
 impl Settlement {
-    /// Creates the settlement of a URL or a task of which nothing more is known.
-    pub(crate) fn new(message: Message, disposition: impl Into<Disposition>) -> Self {
-        let (attempts, took, slot, place, spider_retries) = Default::default();
-        let (retries, disposition) = (message.work.retries(), disposition.into());
-        let handled = Handled { message, attempts, disposition, took, slot, place, retries, spider_retries };
-        Self(Box::new(handled))
+    fn with_result(message: Message, attempts: u32, result: Result<PageOutput, Outcome>) -> Self {
+        let (memory, took, slot, place) = Default::default();
+        Self(Box::new(Handled { message, attempts, result, memory, took, slot, place }))
+    }
+
+    /// Creates the settlement of a URL or a task that does not get as far as a job.
+    pub(crate) fn new(message: Message, outcome: Outcome) -> Self {
+        Self::with_result(message, 0, Err(outcome))
     }
 
     /// Creates the settlement of a job.
-    pub(crate) fn from_job(job: ClaimedUrl, disposition: impl Into<Disposition>) -> Self {
-        let ClaimedUrl { message, attempts, spider, .. } = job;
-        let mut settlement = Self::new(message, disposition);
-        settlement.0.attempts = attempts;
-        let of_program = spider.spider.handler.as_ref().and_then(|handler| handler.retries);
-        settlement.0.retries = settlement.0.retries.or(of_program).or(spider.spider.retry.max);
-        settlement.0.spider_retries = spider.spider.retry.max;
-        settlement
+    pub(crate) fn from_job(job: ClaimedUrl, outcome: Outcome) -> Self {
+        Self::with_result(job.message, job.attempts, Err(outcome))
     }
 
     /// Creates the settlement of a job that comes back later, and asks for another slot then.
     pub(crate) fn snooze(mut job: ClaimedUrl, until: UnixMs) -> Self {
         job.message.slot = None;
-        Self::from_job(job, Disposition::Snooze { until })
+        Self::from_job(job, Outcome::Snooze { until })
     }
 
     /// Creates the settlement of a page, which from now on waits for its spider's sinks if it has anything for them.
     pub(crate) fn done(job: ClaimedUrl, output: PageOutput, memory: Option<PageVisit>) -> Self {
         output.await_sinks();
-        Self::from_job(job, Disposition::Done { output, memory })
+        Self::with_result(job.message, job.attempts, Ok(output)).remembering(memory)
     }
 
-    /// Creates the settlement of a task.
-    pub(crate) fn of_task(claimed: Claimed, disposition: impl Into<Disposition>) -> Self {
-        let mut settlement = Self::new(claimed.message, disposition);
-        settlement.0.attempts = claimed.attempts;
-        settlement
+    /// Creates the settlement of a task, which from now on waits for its spider's sinks if it has anything for them.
+    pub(crate) fn of_task(claimed: Claimed, result: Result<PageOutput, Outcome>) -> Self {
+        if let Ok(output) = &result {
+            output.await_sinks();
+        }
+        Self::with_result(claimed.message, claimed.attempts, result)
     }
 
-    /// Creates the settlement of a task that is done, which from now on waits for its spider's sinks if it has
-    /// anything for them.
-    pub(crate) fn of_done_task(claimed: Claimed, output: PageOutput) -> Self {
-        output.await_sinks();
-        Self::of_task(claimed, Disposition::Done { output, memory: None })
-    }
-
-    /// Sets the number of retries if the spider's program fails.
-    pub(crate) fn with_retries(mut self, retries: Option<u32>) -> Self {
-        self.0.retries = retries;
+    /// Sets the update of the page history.
+    pub(crate) fn remembering(mut self, memory: Option<PageVisit>) -> Self {
+        self.0.memory = memory;
         self
     }
 
@@ -202,9 +150,9 @@ impl Settlement {
         &self.0.message
     }
 
-    /// Returns what becomes of the URL.
-    pub(crate) fn disposition(&self) -> &Disposition {
-        &self.0.disposition
+    /// Returns the outcome of the URL; `None` if it is done.
+    pub(crate) fn outcome(&self) -> Option<&Outcome> {
+        self.0.result.as_ref().err()
     }
 
     /// Whether its page has many links.
@@ -219,23 +167,23 @@ impl Settlement {
 
     /// Takes the page for the sinks, if it is not stored yet.
     pub(crate) fn take_for_sinks(&mut self) -> Option<ForSinks> {
-        match &mut self.0.disposition {
-            Disposition::Done { output, .. } => output.take_for_sinks(),
-            _ => None,
-        }
+        self.0.result.as_mut().ok()?.take_for_sinks()
     }
 
     /// Turns this into a failure, because the program's items cannot be read to their end.
-    pub(crate) fn failed(mut self, policy: Retry, failure: Failure) -> Self {
-        let policy = policy.with_max(self.0.retries);
+    pub(crate) fn failed(self, policy: Retry, failure: Failure) -> Self {
+        let policy = policy.with_max(self.0.message.work.retries());
         let (attempts, now) = (self.0.attempts + 1, UnixMs::now());
-        self.0.disposition = retry::again(&policy, failure, attempts, now, rand::random()).into();
-        self
+        self.not_done(retry::again(&policy, failure, attempts, now, rand::random()))
     }
 
     /// Turns this into the settlement of a URL that is no longer this worker's.
-    pub(crate) fn lost(mut self) -> Self {
-        self.0.disposition = Disposition::Republish;
+    pub(crate) fn lost(self) -> Self {
+        self.not_done(Outcome::Republish)
+    }
+
+    fn not_done(mut self, outcome: Outcome) -> Self {
+        (self.0.result, self.0.memory) = (Err(outcome), None);
         self
     }
 

@@ -36,12 +36,14 @@ const MAX_REMEMBERED: usize = 1_000;
 /// The texts of this process's log.
 static TOLD: LazyLock<Told> = LazyLock::new(Told::default);
 
-/// The texts of several lines that were logged, by spider: one mistake in a program writes the same trace for every page.
+/// The texts of several lines that were logged, by spider: one mistake in a program writes the same trace for every
+/// page.
 #[derive(Default)]
 struct Told(Mutex<HashSet<Fingerprint>>);
 
 impl Told {
-    /// Returns what is logged of a text: all of it the first time, then its last line. The fleet's log has all of it each time.
+    /// Returns what is logged of a text: all of it the first time, then its last line. The fleet's log has all of it
+    /// each time.
     fn shown<'a>(&self, spider: &SpiderName, text: &'a str) -> Cow<'a, str> {
         let Some((before, last)) = text.trim_end().rsplit_once('\n') else { return text.into() };
         let mut told = self.0.lock();
@@ -69,8 +71,8 @@ fn log_here(crawl: &CrawlRef, key: &str, level: LogLevel, said: &str) {
     }
 }
 
-/// Says in the log of a page or a task that requests are left out which its program asks for. A link that is left out is not worth it:
-/// programs name whatever a page has.
+/// Says in the log of a page or a task that requests are left out which its program asks for. A link that is left out
+/// is not worth it: programs name whatever a page has.
 pub(crate) fn say_refused(writer: &LogWriter, message: &Message, refused: &[CanonicalUrl]) {
     let Some(first) = refused.first() else { return };
     let first = printable(first.as_str(), MAX_SHOWN_BYTES);

@@ -19,12 +19,12 @@ use crate::job::ClaimedUrl;
 use crate::job::settlement::aborted;
 use crate::telemetry::idle_reasons::Why;
 
-/// A URL in a waitlist stays away for this part of its wait at least: so how many of a host come back in a second to look depends on the host's rate, and not
-/// on how many wait.
+/// A URL in a waitlist stays away for this part of its wait at least: so how many of a host come back in a second to
+/// look depends on the host's rate, and not on how many wait.
 const LEAST_PART: Range<f64> = 0.125..0.1875;
 
 /// Why a URL's host is not asked for a slot.
-pub(super) enum NotAsked {
+pub(super) enum NoHostRequest {
     /// A slot is reserved, and it was snoozed to wait for it.
     Reserved { slot: UnixMs, until: UnixMs },
     /// It was snoozed until this instant.
@@ -40,12 +40,12 @@ pub(super) fn prepare(
     scheduling: &Scheduling,
     job: &ClaimedUrl,
     now: UnixMs,
-) -> std::result::Result<HostRequest, NotAsked> {
+) -> std::result::Result<HostRequest, NoHostRequest> {
     let message = &job.message;
     if let Some(until) = not_before(message.until, message.slot, message.turn, now) {
         return Err(match message.slot {
-            Some(slot) => NotAsked::Reserved { slot, until },
-            None => NotAsked::PutAside(until),
+            Some(slot) => NoHostRequest::Reserved { slot, until },
+            None => NoHostRequest::PutAside(until),
         });
     }
     let url = job.target();
@@ -57,11 +57,11 @@ pub(super) fn prepare(
             RobotsVerdict::Allowed(Some(delay)) => {
                 pace = pace.slowed(delay.min(scheduling.context.settings.politeness.max_crawl_delay));
             }
-            RobotsVerdict::Forbidden => return Err(NotAsked::Never(Outcome::Skipped(Skip::Robots))),
+            RobotsVerdict::Forbidden => return Err(NoHostRequest::Never(Outcome::Skipped(Skip::Robots))),
             RobotsVerdict::Unreadable(failure) => {
-                return Err(NotAsked::Never(job.failed(&scheduling.context.settings.retry, failure)));
+                return Err(NoHostRequest::Never(job.failed(&scheduling.context.settings.retry, failure)));
             }
-            RobotsVerdict::Unknown => return Err(NotAsked::Robots(url.origin())),
+            RobotsVerdict::Unknown => return Err(NoHostRequest::Robots(url.origin())),
         }
     }
     Ok(HostRequest {
@@ -89,12 +89,12 @@ pub(crate) async fn ask(
 ) -> std::result::Result<HostPermit, Outcome> {
     let mut request = match prepare(scheduling, job, UnixMs::now()) {
         Ok(request) => request,
-        Err(NotAsked::Never(outcome)) => return Err(outcome),
-        Err(NotAsked::PutAside(until) | NotAsked::Reserved { until, .. }) => {
+        Err(NoHostRequest::Never(outcome)) => return Err(outcome),
+        Err(NoHostRequest::PutAside(until) | NoHostRequest::Reserved { until, .. }) => {
             return Err(Outcome::Snooze { until });
         }
         // It is requested without a fetch permit.
-        Err(NotAsked::Robots(_)) => return Err(Outcome::Snooze { until: UnixMs::now() }),
+        Err(NoHostRequest::Robots(_)) => return Err(Outcome::Snooze { until: UnixMs::now() }),
     };
     let addresses = job.spider.fetcher.addresses(&job.target().host()).await;
     match scheduling.asker.schedules.ask(&mut request, &addresses, SOON).await {

@@ -23,7 +23,7 @@ use super::Scheduling;
 use super::due::Due;
 use super::exchange::Rank;
 use super::ready::{Next, Permits, Ready};
-use super::request::{NotAsked, ask_hosts, decided, prepare};
+use super::request::{NoHostRequest, ask_hosts, decided, prepare};
 use super::robots::Learnt;
 use super::unknown_robots::UnknownRobots;
 use crate::claim::Claims;
@@ -207,12 +207,12 @@ impl Scheduler {
                         asking.push(job);
                     }
                 },
-                Err(NotAsked::Reserved { slot, until }) => {
+                Err(NoHostRequest::Reserved { slot, until }) => {
                     self.wait_for_slot(job, slot, until.wait_from(UnixMs::now())).await;
                 }
-                Err(NotAsked::PutAside(until)) => self.settle(job, Outcome::Snooze { until }).await,
-                Err(NotAsked::Robots(origin)) => self.wait_for_robots(origin, job).await,
-                Err(NotAsked::Never(outcome)) => self.settle(job, outcome).await,
+                Err(NoHostRequest::PutAside(until)) => self.settle(job, Outcome::Snooze { until }).await,
+                Err(NoHostRequest::Robots(origin)) => self.wait_for_robots(origin, job).await,
+                Err(NoHostRequest::Never(outcome)) => self.settle(job, outcome).await,
             }
         }
         let decisions = ask_hosts(&self.scheduling, &requests).await?;

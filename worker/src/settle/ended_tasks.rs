@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use trawl_common::frontier::Key;
+use trawl_common::frontier::outcome::Outcome;
 use trawl_common::logs::{LogEntry, LogLevel, MAX_RECIPE_SHOWN, TaskEnd};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Completion;
 use trawl_common::text::start_of;
 
 use super::{Settler, page_ends};
-use crate::job::settlement::{Disposition, Handled};
+use crate::job::settlement::Handled;
 
 /// The entries of tasks that are being settled. Each is written when its task has ended.
 #[derive(Default)]
@@ -20,8 +21,8 @@ impl EndedTasks {
     pub(super) fn note(&mut self, settler: &Settler, handled: &Handled) {
         let Some(task) = handled.message.work.task().filter(|_| settler.ended_tasks.is_on()) else { return };
         let Some(end) = page_ends::end(settler, handled) else { return };
-        let error = match &handled.disposition {
-            Disposition::Failed { failure, .. } => failure.detail.as_str(),
+        let error = match &handled.result {
+            Err(Outcome::Failed(failure, _)) => failure.detail.as_str(),
             _ => "",
         };
         let recipe = task.new.recipe.as_str();

@@ -16,10 +16,10 @@ use trawl_common::batching::gather;
 use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::outcome::{Class, Failure, Reason, Skip, Terminal};
+use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip, Terminal};
 use trawl_common::metrics;
 use trawl_common::ports::{
-    self, Claim, Completion, Error, Fatal, Finish, Frontier, History, PageVisit, Settled,
+    self, Claim, Completion, Disposition, Error, Fatal, Finish, Frontier, History, PageVisit, Settled,
 };
 use trawl_common::spider::ItemCounts;
 use trawl_common::spider::page_history::Visited;
@@ -31,7 +31,7 @@ use self::ended_tasks::EndedTasks;
 use crate::context::Context;
 use crate::fetch::known_links::KnownLinks;
 use crate::job::page_output::PageOutput;
-use crate::job::settlement::{Disposition, Handled, MANY_LINKS, Settlement};
+use crate::job::settlement::{Handled, MANY_LINKS, Settlement};
 use crate::telemetry::idle_reasons::{IdleReasons, Why};
 use crate::telemetry::tally::Tally;
 use crate::telemetry::url_log::UrlLog;
@@ -53,8 +53,8 @@ pub(crate) struct Settler {
     pub(crate) idle_reasons: Arc<IdleReasons>,
 }
 
-/// Settles what comes, in batches, until every sender is gone. Pages with many links are settled beside the others, one after the other. What there is no
-/// room for in a full store is held back, and keeps no other from its end.
+/// Settles what comes, in batches, until every sender is gone. Pages with many links are settled beside the others, one
+/// after the other. What there is no room for in a full store is held back, and keeps no other from its end.
 pub(crate) async fn run(settler: Arc<Settler>, settlements: mpsc::Receiver<Settlement>) {
     if let Err(error) = settle_all(&settler, settlements).await {
         settler.context.health.ends_by(error);
@@ -103,7 +103,8 @@ async fn settle_all(
     }
 }
 
-/// Divides pages into those to settle now and others to settle beside them: each part has up to [`MANY_LINKS`], or is a single page.
+/// Divides pages into those to settle now and others to settle beside them: each part has up to [`MANY_LINKS`], or is a
+/// single page.
 fn by_links(batch: Vec<Handled>) -> (Vec<Handled>, Vec<Vec<Handled>>) {
     let (mut now, mut apart) = (Vec::with_capacity(batch.len()), Vec::<Vec<Handled>>::new());
     let (mut room_now, mut room_apart) = (MANY_LINKS, 0);
@@ -155,7 +156,8 @@ async fn settle(
     Ok(not_stored)
 }
 
-/// URLs that have ended, but for what a full store has no room for: what their pages link to, and what is to be remembered of them.
+/// URLs that have ended, but for what a full store has no room for: what their pages link to, and what is to be
+/// remembered of them.
 struct HeldBack {
     settlements: Vec<ports::Settlement>,
     again: Instant,
@@ -200,74 +202,74 @@ impl HeldBack {
 }
 
 /// Returns the attempt that is settled, if its URL is traced.
-fn attempt(Handled { message, disposition, .. }: &Handled) -> Option<Attempt> {
-    let (outcome, error) = match disposition {
-        Disposition::Done { .. } => ("done", None),
-        Disposition::Skipped { .. } => ("skipped", None),
-        Disposition::Retry { failure, .. } => ("retried", Some(failure.class)),
-        Disposition::Failed { failure, .. } => ("failed", Some(failure.class)),
-        Disposition::Snooze { .. } => ("put aside", None),
-        Disposition::Requeue { .. } => ("left to others", None),
-        Disposition::Expired => ("expired", None),
-        Disposition::Republish => ("sent again", None),
-        Disposition::Release => ("released", None),
+fn attempt(Handled { message, result, .. }: &Handled) -> Option<Attempt> {
+    let (outcome, error) = match result {
+        Ok(_) => ("done", None),
+        Err(Outcome::Skipped(_)) => ("skipped", None),
+        Err(Outcome::Retry { failure, .. }) => ("retried", Some(failure.class)),
+        Err(Outcome::Failed(failure, _)) => ("failed", Some(failure.class)),
+        Err(Outcome::Snooze { .. }) => ("put aside", None),
+        Err(Outcome::Requeue { .. }) => ("left to others", None),
+        Err(Outcome::Expired) => ("expired", None),
+        Err(Outcome::Republish) => ("sent again", None),
+        Err(Outcome::Release) => ("released", None),
     };
     Attempt::new(message, outcome, error.map(Class::as_str))
 }
 
 /// Returns the decision about a URL for the engine.
 fn ruling(settler: &Settler, handled: Handled) -> ports::Settlement {
-    let Handled { message, attempts, disposition, .. } = handled;
-    let finish = |terminal| Finish::new(Claim::new(&message), terminal);
-    let disposition = match disposition {
-        Disposition::Done { output, memory } => {
+    let Handled { message, attempts, result, memory, .. } = handled;
+    let completion =
+        |terminal| Completion { memory, ..Completion::new(Finish::new(Claim::new(&message), terminal)) };
+    let disposition = match result {
+        Ok(output) => {
             let PageOutput { links, elsewhere, left_out, landed, bytes, missing, items, .. } = output;
-            let finish = Finish { landed, bytes, missing, left_out, items, ..finish(Terminal::Done) };
-            finish_with(Completion { links, elsewhere, memory, ..Completion::new(finish) })
+            let ended = completion(Terminal::Done);
+            let finish = Finish { landed, bytes, missing, left_out, items, ..ended.finish };
+            finish_with(Completion { finish, links, elsewhere, ..ended })
         }
-        Disposition::Skipped { skip, memory } => {
+        Err(Outcome::Skipped(skip)) => {
             debug!(url = %message.work, reason = skip.as_str(), "skipped");
-            let note = (skip == Skip::Blocked).then(|| note(&message, blocked(settler, attempts)));
-            let items = match &memory {
-                Some(PageVisit::Visited(Visited { items: Some(tally), .. })) => {
-                    ItemCounts::unchanged(tally.total())
-                }
-                _ => ItemCounts::default(),
-            };
-            let finish = Finish { why: Some(skip.as_str()), note, items, ..finish(Terminal::Skipped) };
-            finish_with(Completion { memory, ..Completion::new(finish) })
+            let mut completion = completion(Terminal::Skipped);
+            if let Some(PageVisit::Visited(Visited { items: Some(tally), .. })) = &completion.memory {
+                completion.finish.items = ItemCounts::unchanged(tally.total());
+            }
+            completion.finish.why = Some(skip.as_str());
+            completion.finish.note =
+                (skip == Skip::Blocked).then(|| note(&message, blocked(settler, attempts)));
+            finish_with(completion)
         }
-        Disposition::Failed { failure, reason, memory } => {
+        Err(Outcome::Failed(failure, reason)) => {
             let attempts = if reason == Reason::Poison { attempts } else { attempts + 1 };
-            let completion = Completion { memory, ..Completion::new(finish(Terminal::Failed)) };
-            dead_letter(settler, &message, completion, failed(settler, failure, reason, attempts))
+            let cause = failed(settler, failure, reason, attempts);
+            dead_letter(settler, &message, completion(Terminal::Failed), cause)
         }
-        Disposition::Expired => {
-            let completion = Completion::new(finish(Terminal::Expired));
-            dead_letter(settler, &message, completion, expired(settler, attempts))
+        Err(Outcome::Expired) => {
+            dead_letter(settler, &message, completion(Terminal::Expired), expired(settler, attempts))
         }
-        Disposition::Retry { failure, until } => {
+        Err(Outcome::Retry { failure, until, .. }) => {
             if let Some(target) = message.target() {
                 settler.idle_reasons.waits(&HostKey::host(&target.host()), until, Why::Retry(failure.class));
             }
             settler.tally.retried();
             metrics::url_retried(failure.class);
-            ports::Disposition::Retry { until }
+            Disposition::Retry { until }
         }
-        Disposition::Snooze { until } => {
+        Err(Outcome::Snooze { until }) => {
             settler.tally.parked();
             metrics::url_parked();
-            ports::Disposition::Snooze { until }
+            Disposition::Snooze { until }
         }
-        Disposition::Requeue { until } => ports::Disposition::Requeue { until },
-        Disposition::Republish => ports::Disposition::Republish,
-        Disposition::Release => ports::Disposition::Release,
+        Err(Outcome::Requeue { until }) => Disposition::Requeue { until },
+        Err(Outcome::Republish) => Disposition::Republish,
+        Err(Outcome::Release) => Disposition::Release,
     };
     ports::Settlement { message, disposition }
 }
 
-fn finish_with(completion: Completion) -> ports::Disposition {
-    ports::Disposition::Finish(Box::new(completion))
+fn finish_with(completion: Completion) -> Disposition {
+    Disposition::Finish(Box::new(completion))
 }
 
 /// Returns the decision about a URL that becomes a dead letter.
@@ -276,7 +278,7 @@ fn dead_letter(
     message: &Message,
     mut completion: Completion,
     cause: Cause,
-) -> ports::Disposition {
+) -> Disposition {
     settler.url_log.dead_letter(message, &cause);
     completion.finish.why = cause.class.map(Class::as_str);
     completion.finish.note = Some(note(message, cause.clone()));

@@ -1,17 +1,17 @@
-//! Keeps in the permanent history how pages ended, before the engine settles them: a page whose end could not be kept has not
-//! ended.
+//! Keeps in the permanent history how pages ended, before the engine settles them: a page whose end could not be kept
+//! has not ended.
 
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::outcome::{Class, Reason, Terminal};
+use trawl_common::frontier::outcome::{Class, Outcome, Reason, Terminal};
 use trawl_common::history::PageEnd;
 use trawl_common::ports::Fatal;
 use trawl_common::time::UnixMs;
 
 use super::Settler;
-use crate::job::settlement::{Disposition, Handled};
+use crate::job::settlement::Handled;
 
-/// Keeps the ends among these, unless there is no history. One that is away is waited for, as sinks are: no page ends meanwhile.
-/// What another worker holds by now is for that one to keep.
+/// Keeps the ends among these, unless there is no history. One that is away is waited for, as sinks are: no page ends
+/// meanwhile. What another worker holds by now is for that one to keep.
 pub(super) async fn keep(settler: &Settler, all: &[Handled]) -> Result<(), Fatal> {
     let Some(history) = &settler.history else { return Ok(()) };
     let ends: Vec<(&Message, PageEnd)> =
@@ -29,22 +29,24 @@ pub(super) async fn keep(settler: &Settler, all: &[Handled]) -> Result<(), Fatal
 
 /// Returns how a page or a task ended; `None` if it has not.
 pub(super) fn end(settler: &Settler, handled: &Handled) -> Option<PageEnd> {
-    let Handled { message, attempts, disposition, .. } = handled;
-    let (terminal, reason, status, tried) = match disposition {
-        Disposition::Done { output, .. } => (Terminal::Done, None, output.status, attempts + 1),
-        Disposition::Skipped { skip, .. } => (Terminal::Skipped, Some(skip.as_str()), None, *attempts),
-        Disposition::Failed { reason: reason @ Reason::Poison, .. } => {
+    let Handled { message, attempts, result, .. } = handled;
+    let (terminal, reason, status, tried) = match result {
+        Ok(output) => (Terminal::Done, None, output.status, attempts + 1),
+        Err(Outcome::Skipped(skip)) => (Terminal::Skipped, Some(skip.as_str()), None, *attempts),
+        Err(Outcome::Failed(_, reason @ Reason::Poison)) => {
             (Terminal::Failed, Some(reason.as_str()), None, *attempts)
         }
-        Disposition::Failed { failure, .. } => {
+        Err(Outcome::Failed(failure, _)) => {
             (Terminal::Failed, Some(Class::as_str(failure.class)), failure.status, attempts + 1)
         }
-        Disposition::Expired => (Terminal::Expired, None, None, *attempts),
-        Disposition::Retry { .. }
-        | Disposition::Snooze { .. }
-        | Disposition::Requeue { .. }
-        | Disposition::Republish
-        | Disposition::Release => return None,
+        Err(Outcome::Expired) => (Terminal::Expired, None, None, *attempts),
+        Err(
+            Outcome::Retry { .. }
+            | Outcome::Snooze { .. }
+            | Outcome::Requeue { .. }
+            | Outcome::Republish
+            | Outcome::Release,
+        ) => return None,
     };
     let (items, bytes) =
         handled.output().map(|output| (output.items.total(), output.bytes)).unwrap_or_default();

@@ -5,11 +5,12 @@ use std::collections::{HashMap, HashSet};
 use parking_lot::Mutex;
 use trawl_common::names::SpiderName;
 
-/// Limit on unknown spider names from external publishers, and from the program of each spider; strangers may choose the
-/// names.
+/// Limit on unknown spider names from external publishers, and from the program of each spider; strangers may choose
+/// the names.
 pub(super) const MAX_ELSEWHERE: usize = 64;
 
-/// The names of such spiders, by the spider whose program named them; without one, those that external publishers named.
+/// The names of such spiders, by the spider whose program named them; without one, those that external publishers
+/// named.
 #[derive(Default)]
 pub(super) struct Elsewhere(Mutex<HashMap<Option<SpiderName>, HashSet<SpiderName>>>);
 

@@ -227,8 +227,8 @@ impl Spiders {
         *name == SpiderName::default() || self.has_file(name)
     }
 
-    /// Returns whether tasks of a spider are accepted from external publishers. Those of a spider that is not here wait for
-    /// a worker that has it.
+    /// Returns whether tasks of a spider are accepted from external publishers. Those of a spider that is not here wait
+    /// for a worker that has it.
     pub(crate) fn accept_published(&self, name: &SpiderName) -> bool {
         self.is_for_strangers(name) || self.elsewhere.accept(name, None)
     }
@@ -298,8 +298,8 @@ impl Spiders {
         self.all_brought().chain(all.into_iter().filter_map(|known| known.loaded))
     }
 
-    /// Returns the spiders whose current file cannot be used, so that an older version of it is; only some of them if there are
-    /// many.
+    /// Returns the spiders whose current file cannot be used, so that an older version of it is; only some of them if
+    /// there are many.
     pub(crate) fn outdated(&self) -> BTreeMap<SpiderName, String> {
         let all = self.known.read();
         let outdated = all.iter().filter(|(_, known)| known.loaded.is_some());

@@ -104,7 +104,7 @@ impl Tasks {
         let settlement = match self.begin(&claimed).await {
             Ok(Some((spider, task))) => self.work(&claimed, spider, &task).await.after(began.elapsed()),
             Ok(None) => return,
-            Err(outcome) => Settlement::of_task(claimed, outcome),
+            Err(outcome) => Settlement::of_task(claimed, Err(outcome)),
         };
         let settlement = settlement.with_slot(place);
         // Closed only when the settler is gone, which ends after this.
@@ -152,7 +152,7 @@ impl Tasks {
             () = watched.lost() => {
                 let (task, crawl) = (&task.key, &claimed.message.crawl.id);
                 info!(%task, %crawl, "its program is ended: the task was cancelled, or another worker has it");
-                return Settlement::of_task(claimed.clone(), Outcome::Republish);
+                return Settlement::of_task(claimed.clone(), Err(Outcome::Republish));
             }
         };
         if matches!(ran, Ok(Ran::Done(_) | Ran::Failed(_) | Ran::Skipped)) {
@@ -160,7 +160,7 @@ impl Tasks {
         }
         match ran {
             Ok(ran) => outcome::settlement(self, claimed, spider, task, ran),
-            Err(_) => Settlement::of_task(claimed.clone(), panicked()),
+            Err(_) => Settlement::of_task(claimed.clone(), Err(panicked())),
         }
     }
 }

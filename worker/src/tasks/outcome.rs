@@ -8,7 +8,6 @@ use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
 use trawl_common::frontier::retry;
-use trawl_common::frontier::route::{self, Hints};
 use trawl_common::frontier::{Key, Task, Work};
 use trawl_common::ports::{Claimed, NewWork, Page};
 use trawl_common::request::NewRequest;
@@ -25,7 +24,7 @@ use super::Tasks;
 use super::runner::{Gave, Ran};
 use crate::context::Context;
 use crate::job::items_file::{Contents, Equals, FileItems, Ids, as_text};
-use crate::job::new_work::{asked_for, led_to};
+use crate::job::new_work::{asked_for, routed};
 use crate::job::page_output::PageOutput;
 use crate::job::settlement::Settlement;
 use crate::programs::say_refused;
@@ -65,24 +64,16 @@ pub(super) fn settlement(
     let done = match ran {
         Ran::Done(gave) => output(tasks.spiders.all(), log, &claimed.message, spider, gave),
         Ran::Failed(failure) => Err(failure),
-        Ran::Skipped => return Settlement::of_task(claimed.clone(), Outcome::Skipped(Skip::Handler)),
+        Ran::Skipped => return Settlement::of_task(claimed.clone(), Err(Outcome::Skipped(Skip::Handler))),
         Ran::NotRun(why) => {
             let outcome = tasks.idle_reasons.cannot_run(health, &claimed.message, why);
-            return Settlement::of_task(claimed.clone(), outcome);
+            return Settlement::of_task(claimed.clone(), Err(outcome));
         }
     };
-    let settlement = match done {
-        Ok(output) => Settlement::of_done_task(claimed.clone(), output),
-        Err(failure) => {
-            // Whatever the class: the program knows best whether another try makes sense.
-            let (attempts, now) = (claimed.attempts + 1, UnixMs::now());
-            Settlement::of_task(
-                claimed.clone(),
-                retry::again(&policy, failure, attempts, now, rand::random()),
-            )
-        }
-    };
-    settlement.with_retries(Some(policy.max))
+    // Whatever the class: the program knows best whether another try makes sense.
+    let (attempts, now) = (claimed.attempts + 1, UnixMs::now());
+    let result = done.map_err(|failure| retry::again(&policy, failure, attempts, now, rand::random()));
+    Settlement::of_task(claimed.clone(), result)
 }
 
 /// Returns the results of a finished task, unless they cannot be taken.
@@ -157,9 +148,7 @@ fn link(
         left_out.add(Limit::UrlLength, 1);
         return None;
     }
-    let routed = route::route(&spider.route, url, Hints::default());
-    let deadline = routed.ttl.map(|ttl| UnixMs::now().plus(ttl));
-    Some(led_to(message, NewWork { deadline, ..NewWork::new(work, routed.lane) }))
+    Some(routed(message, spider, work, url))
 }
 
 /// Returns the items of a program, each with its id.

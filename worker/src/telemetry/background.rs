@@ -64,8 +64,8 @@ impl Reporter {
         }
     }
 
-    /// Logs once a minute the work of that minute, the number of messages dropped as unproven, and what the worker waits
-    /// for. If there is nothing left to do, logs that once. Runs until the task is ended.
+    /// Logs once a minute the work of that minute, the number of messages dropped as unproven, and what the worker
+    /// waits for. If there is nothing left to do, logs that once. Runs until the task is ended.
     pub(crate) async fn summaries(self: Arc<Self>) {
         let mut ticks = every(SUMMARY_INTERVAL);
         ticks.tick().await;

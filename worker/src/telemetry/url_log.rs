@@ -8,27 +8,24 @@ use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::Work;
 use trawl_common::frontier::dead_letter::Cause;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::outcome::{Class, Failure, Reason};
+use trawl_common::frontier::outcome::{Class, Outcome, Reason};
 use trawl_common::handler::stream::FailureView;
 use trawl_common::logs::{LogEntry, LogLevel};
 use trawl_common::settings::Settings;
-use trawl_common::time::UnixMs;
 
 use crate::job::ClaimedUrl;
-use crate::job::settlement::{Disposition, Handled};
+use crate::job::settlement::Handled;
 
 /// Logs the outcomes of URLs.
 pub(crate) struct UrlLog {
     /// Whether each URL is logged.
     urls: bool,
-    /// The default number of retries.
-    retries: u32,
     log: LogWriter,
 }
 
 impl UrlLog {
     pub(crate) fn new(settings: &Settings, log: LogWriter) -> Self {
-        Self { urls: settings.log.urls, retries: settings.retry.max, log }
+        Self { urls: settings.log.urls, log }
     }
 
     /// Logs that a fetch starts.
@@ -42,45 +39,35 @@ impl UrlLog {
     /// Logs the outcome of a URL, if it is an end or a failure. Dead letters are [logged](Self::dead_letter)
     /// when they are written.
     pub(crate) fn settles(&self, handled: &Handled) {
-        if let Disposition::Retry { failure, until } = &handled.disposition {
-            self.retries(handled, failure, *until);
+        if let Err(Outcome::Retry { failure, until, max }) = &handled.result
+            && self.log.is_on()
+        {
+            let text = format!("retry {}/{max} at {until}: {}", handled.attempts + 1, failure.detail);
+            self.write(LogLevel::Debug, &handled.message, Some(failure.class), text);
         }
         if !self.urls {
             return;
         }
         let (url, ms) = (&handled.message.work, milliseconds(handled.took.unwrap_or_default()));
-        match &handled.disposition {
-            Disposition::Done { output, .. } => {
+        match &handled.result {
+            Ok(output) => {
                 let (status, bytes, items) = (output.status.unwrap_or(0), output.bytes, output.items.total());
                 info!(%url, status, ms, bytes, items, "finished");
             }
-            Disposition::Skipped { skip, .. } => info!(%url, why = skip.as_str(), ms, "skipped"),
-            Disposition::Retry { failure, until } => {
-                let retry = self.retry(handled, failure);
+            Err(Outcome::Skipped(skip)) => info!(%url, why = skip.as_str(), ms, "skipped"),
+            Err(Outcome::Retry { failure, until, max }) => {
+                let retry = format!("{}/{max}", handled.attempts + 1);
                 info!(%url, retry, why = %failure, ms, %until, "retrying");
             }
-            Disposition::Failed { .. }
-            | Disposition::Expired
-            | Disposition::Snooze { .. }
-            | Disposition::Requeue { .. }
-            | Disposition::Republish
-            | Disposition::Release => {}
+            Err(
+                Outcome::Failed(..)
+                | Outcome::Expired
+                | Outcome::Snooze { .. }
+                | Outcome::Requeue { .. }
+                | Outcome::Republish
+                | Outcome::Release,
+            ) => {}
         }
-    }
-
-    fn retries(&self, handled: &Handled, failure: &Failure, until: UnixMs) {
-        if self.log.is_on() {
-            let text = format!("retry {} at {until}: {}", self.retry(handled, failure), failure.detail);
-            self.write(LogLevel::Debug, &handled.message, Some(failure.class), text);
-        }
-    }
-
-    /// Formats the number of a retry and the maximum: `2/3`. Failures of a program, requests and spiders may have
-    /// their own maximum.
-    fn retry(&self, handled: &Handled, failure: &Failure) -> String {
-        let of_program = handled.retries.filter(|_| failure.class == Class::Handler);
-        let own = handled.message.work.retries().or(of_program).or(handled.spider_retries);
-        format!("{}/{}", handled.attempts + 1, own.unwrap_or(self.retries))
     }
 
     /// Logs that the program of a request's spider is given a failure.
@@ -133,6 +120,8 @@ fn milliseconds(took: Duration) -> u64 {
 mod tests {
     use trawl_common::frontier::Task;
     use trawl_common::frontier::lane::Lane;
+    use trawl_common::frontier::outcome::Failure;
+    use trawl_common::frontier::retry::Retry;
     use trawl_common::names::CrawlRef;
     use trawl_common::request::NewRequest;
     use trawl_common::task::NewTask;
@@ -146,26 +135,24 @@ mod tests {
         let log = OwnLog::new();
         let urls = UrlLog::new(&Settings::default(), log.writer.clone());
         let crawl = CrawlRef::adhoc();
-        let task = Task::new(&crawl.spider, NewTask::from_recipe("do it".parse().unwrap()));
-        let message = Message::new(task.into(), crawl, Lane::Task);
-        for (class, retries) in [(Class::Handler, Some(7)), (Class::Handler, None), (Class::Timeout, Some(7))]
-        {
-            let retry = Disposition::Retry { failure: Failure::new(class, "no"), until: UnixMs(0) };
-            let settlement = Settlement::new(message.clone(), retry).with_retries(retries);
-            urls.settles(&settlement.into_handled());
-        }
+        let task = |retries| {
+            let new = NewTask { retries, ..NewTask::from_recipe("do it".parse().unwrap()) };
+            Message::new(Task::new(&crawl.spider, new).into(), crawl.clone(), Lane::Task)
+        };
         let request = NewRequest { retries: Some(9), ..NewRequest::get("/") };
         let work = Work::of_request("http://a.example/".parse().unwrap(), request).unwrap();
-        let message = Message::new(work, CrawlRef::adhoc(), Lane::Bulk);
-        let retry = Disposition::Retry { failure: Failure::new(Class::Timeout, "no"), until: UnixMs(0) };
-        urls.settles(&Settlement::new(message, retry).into_handled());
+        let request = Message::new(work, crawl.clone(), Lane::Bulk);
+        for message in [task(Some(7)), task(None), request] {
+            let failure = Failure::new(Class::Handler, "no");
+            let settlement = Settlement::new(message, Outcome::Release).failed(Retry::default(), failure);
+            urls.settles(&settlement.into_handled());
+        }
         let said: Vec<String> =
             log.entries().await.into_iter().map(|entry| entry.message.as_str().to_owned()).collect();
-        let usual = Settings::default().retry.max;
-        let usually = format!("retry 1/{usual} at");
-        let starts = ["retry 1/7 at", &usually, &usually, "retry 1/9 at"];
+        let usually = format!("retry 1/{} at", Retry::default().max);
+        let starts = ["retry 1/7 at", &usually, "retry 1/9 at"];
         assert!(
-            said.len() == 4 && said.iter().zip(starts).all(|(said, start)| said.starts_with(start)),
+            said.len() == 3 && said.iter().zip(starts).all(|(said, start)| said.starts_with(start)),
             "{said:?}"
         );
     }

@@ -18,7 +18,7 @@ use trawl_common::task::TaskView;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction, Extractor, Link, Tried, Untried};
-use trawl_handlers::{CannotRun, Ended, Place, Stream};
+use trawl_handlers::{CannotRun, Ended, FilePosition, Stream};
 use trawl_web::Fetcher;
 pub use trials::Trials;
 
@@ -113,7 +113,7 @@ async fn read_by(
     match read_page(program, &about, Came::Response(response)).await {
         Ok(Reading { mut extraction, file, requests, .. }) => {
             if let Some(file) = file {
-                let first = file.read(Place::default()).await;
+                let first = file.read(FilePosition::default()).await;
                 let first = first.map_err(|why| Failure::new(Class::Handler, why))?.items;
                 let items = (extraction.items.len()..).zip(first);
                 let items = items.map(|(number, fields)| Extracted { rule: None, number, fields });

@@ -28,8 +28,8 @@ pub struct TrialSession {
 }
 
 impl TrialSession {
-    /// Begins a session, and logs in if the spider does; `None` if it keeps no session. `fetcher` makes its requests, at
-    /// the pace that `hosts` keeps.
+    /// Begins a session, and logs in if the spider does; `None` if it keeps no session. `fetcher` makes its requests,
+    /// at the pace that `hosts` keeps.
     ///
     /// # Errors
     ///

@@ -95,8 +95,8 @@ type Answer = Box<dyn FnOnce(Result<()>)>;
 
 /// The state, behind the one thread that reads and writes it.
 ///
-/// The thread takes a command together with all others that are waiting by then, runs them in one transaction, commits, and
-/// only then answers: under load many callers share the cost of a commit.
+/// The thread takes a command together with all others that are waiting by then, runs them in one transaction, commits,
+/// and only then answers: under load many callers share the cost of a commit.
 pub(crate) struct Store {
     commands: Option<mpsc::Sender<Command>>,
     writer: Option<JoinHandle<()>>,

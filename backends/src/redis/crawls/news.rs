@@ -144,8 +144,8 @@ impl RedisRecords {
         Ok(has_stalled.then_some(CrawlEvent { kind: EventKind::Stalled, at, stats }))
     }
 
-    /// Returns the event that workers have trouble with the crawl. It is told once they were seen twice to have it, as it
-    /// may pass at once, and again only after [`CALM`].
+    /// Returns the event that workers have trouble with the crawl. It is told once they were seen twice to have it, as
+    /// it may pass at once, and again only after [`CALM`].
     async fn notice_trouble(
         &self,
         noted: &Fields,

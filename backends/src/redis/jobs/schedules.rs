@@ -30,8 +30,8 @@ pub struct RedisSchedules {
 impl RedisSchedules {
     /// Creates the schedules on this connection.
     pub fn new(redis: Link) -> Self {
-        let (scripts, left_out, journal) = Default::default();
-        Self { redis, scripts, left_out, journal }
+        let (left_out, journal) = Default::default();
+        Self { redis, scripts: ScheduleScripts::new(), left_out, journal }
     }
 
     /// Also writes every change to the journal.

@@ -1,4 +1,5 @@
-//! The versions of projects on Redis: the set `projects`, and a hash for each, `project:<name>` (`jobs/versions/project.lua`).
+//! The versions of projects on Redis: the set `projects`, and a hash for each, `project:<name>`
+//! (`jobs/versions/project.lua`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -49,8 +49,8 @@ pub struct RedisJournal {
 impl RedisJournal {
     /// Creates the journal of the store behind this connection, kept in `stream`.
     pub fn new(redis: Link, stream: Journal) -> Self {
-        let (scripts, reading, completed) = Default::default();
-        Self { redis, stream, scripts, reading, completed }
+        let (reading, completed) = Default::default();
+        Self { redis, stream, scripts: JournalScripts::new(), reading, completed }
     }
 
     /// From now on, only signed entries count, if the fleet has a key.

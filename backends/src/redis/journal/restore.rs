@@ -33,7 +33,7 @@ impl RedisJournal {
             self.restore_project(project, known).await?;
         }
         for (spider, known) in &logged.schedules {
-            let scripts = ScheduleScripts::default();
+            let scripts = ScheduleScripts::new();
             let mut call = scripts.restore.key(keys::SCHEDULES);
             let () = self.redis.run(call.arg(spider.to_string()).arg(stored(known.state))).await?;
         }

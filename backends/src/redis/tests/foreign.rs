@@ -139,7 +139,8 @@ async fn a_worker_that_somebody_has_written_over_stops_no_sweep() {
     fixture.send(&lease, 0..1).await;
     fixture.set_clock(HOUR).await;
     for _ in 0..2 {
-        // It is kept, and refused only since the test's clock, which the process then follows, is far from this machine's.
+        // It is kept, and refused only since the test's clock, which the process then follows, is far from this
+        // machine's.
         fixture.frontier.beat(&Heartbeat::idle(fixture.worker.clone()), HOUR).await.unwrap_err();
     }
     assert_eq!(fixture.frontier.workers().await.unwrap().len(), 1);

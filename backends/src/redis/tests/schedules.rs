@@ -1,5 +1,5 @@
-//! The scripts of hosts' schedules do what `trawl_common::politeness::gcra` says: the same calls at the same times give the same
-//! answers and leave the same schedule. An address that many hosts share has a schedule as a host has.
+//! The scripts of hosts' schedules do what `trawl_common::politeness::gcra` says: the same calls at the same times give
+//! the same answers and leave the same schedule. An address that many hosts share has a schedule as a host has.
 
 use std::collections::{BTreeMap, HashMap};
 

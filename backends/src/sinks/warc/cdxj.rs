@@ -10,7 +10,7 @@ use super::surt;
 
 /// The fields of a capture's line, with numbers as text, as readers expect.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct IndexEntry {
     url: String,
     mime: String,
     status: String,
@@ -20,7 +20,7 @@ pub(super) struct Entry {
     filename: String,
 }
 
-impl Entry {
+impl IndexEntry {
     pub(super) fn new(capture: &Capture, records: &Records, offset: u64, filename: &str) -> Self {
         let kind = capture.response().content_type().unwrap_or_default();
         let mime = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -42,7 +42,7 @@ impl Entry {
 }
 
 /// Returns a capture's line.
-pub(super) fn line(capture: &Capture, entry: &Entry) -> io::Result<Vec<u8>> {
+pub(super) fn line(capture: &Capture, entry: &IndexEntry) -> io::Result<Vec<u8>> {
     let time: String = capture.date().chars().filter(char::is_ascii_digit).take(14).collect();
     let mut line = format!("{} {time} ", surt::key(capture.target())).into_bytes();
     serde_json::to_writer(&mut line, entry)?;
@@ -71,5 +71,5 @@ pub(super) fn whole(index: &[u8], length: u64) -> io::Result<(u64, u64)> {
 
 fn end(line: &[u8]) -> Option<u64> {
     let json = line.splitn(3, |&byte| byte == b' ').nth(2)?;
-    serde_json::from_slice::<Entry>(json).ok()?.end()
+    serde_json::from_slice::<IndexEntry>(json).ok()?.end()
 }

@@ -12,7 +12,7 @@ use tracing::{info, warn};
 use super::super::append::Appender;
 use super::super::orphans::{self, Begun, Orphans};
 use super::super::{lock, parts};
-use super::cdxj::{self, Entry};
+use super::cdxj::{self, IndexEntry};
 use super::record::{self, Capture};
 
 const FILE: &str = ".warc.gz";
@@ -87,7 +87,7 @@ impl Volume {
             self.file.append(&records.before)?;
             let offset = self.file.len()?;
             self.file.append(&records.response)?;
-            let entry = Entry::new(capture, &records, offset, &filename);
+            let entry = IndexEntry::new(capture, &records, offset, &filename);
             lines.extend(cdxj::line(capture, &entry)?);
         }
         if !self.sync {

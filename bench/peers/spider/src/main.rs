@@ -1,6 +1,7 @@
 //! The crate spider over a fixed list of URLs: one JSON line an item, `{url, title, links}`.
 //!
-//! Environment: `URLS` (a file, one URL a line), `OUT` (the file to write), `CONCURRENCY` (requests at a time, all told).
+//! Environment: `URLS` (a file, one URL a line), `OUT` (the file to write), `CONCURRENCY` (requests at a time, all
+//! told).
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -22,8 +22,8 @@ pub enum EventKind {
     Failing,
     /// It is paused, as its spider's log-in keeps failing ([`CrawlStats::held`]).
     Lapsed,
-    /// It has finished, and its pages yielded no items, or not a required field ([`CrawlStats::has_lost_items`]), or less
-    /// than its spider expects ([`unmet`]). While it runs, items may still come: listings are often fetched first.
+    /// It has finished, and its pages yielded no items, or not a required field ([`CrawlStats::has_lost_items`]), or
+    /// less than its spider expects ([`unmet`]). While it runs, items may still come: listings are often fetched first.
     Quality,
     /// It has finished without any result ([`CrawlStats::empty`]).
     Empty,
@@ -67,7 +67,8 @@ impl CrawlEvent {
         Some(Self { kind, at: stats.period().to, stats })
     }
 
-    /// Returns the events of a crawl that is over: that it lost its items, yields too little or is empty, if so, and then its end.
+    /// Returns the events of a crawl that is over: that it lost its items, yields too little or is empty, if so, and
+    /// then its end.
     pub fn of_end(stats: CrawlStats) -> impl Iterator<Item = Self> {
         let end = Self::ended(stats);
         let amiss = |kind, is_so: fn(&CrawlStats) -> bool| {

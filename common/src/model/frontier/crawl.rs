@@ -23,8 +23,8 @@ pub const HAS: &str = "has:";
 /// The reason that counts pages which gave no item although their spider extracts some.
 pub const WITHOUT_ITEMS: &str = "done:without_items";
 
-/// The reason that counts those of them that have a field for a password, as a log-in page has, though their spider does not
-/// log in.
+/// The reason that counts those of them that have a field for a password, as a log-in page has, though their spider
+/// does not log in.
 pub const LOGIN_FORM: &str = "done:login_form";
 
 /// The beginning of reasons that count pages which lack a required field.
@@ -193,15 +193,15 @@ pub struct CrawlStats {
     pub items: u64,
     /// How many of each kind; those of a spider without kinds have an empty name.
     pub item_kinds: BTreeMap<String, u64>,
-    /// In a crawl that fetches pages again, how many are `new`, `changed`, `unchanged` and `gone`. The items of pages whose
-    /// servers said that they had not changed are among the unchanged ones, and not among `items`.
+    /// In a crawl that fetches pages again, how many are `new`, `changed`, `unchanged` and `gone`. The items of pages
+    /// whose servers said that they had not changed are among the unchanged ones, and not among `items`.
     pub item_changes: BTreeMap<String, u64>,
     /// The number of URLs by the reason why they ended: `failed:http`, `skipped:robots`; of pages without a required
     /// field: `missing:price`; of links that each limit left out: `left_out:depth`; of work handed
     /// to another spider: `handed:shop`; and of sources' entries that were not admitted: `dropped:seen`.
     pub reasons: BTreeMap<String, u64>,
-    /// The required fields that were looked for, with the number of pages that have and that lack each. Those of a kind of
-    /// items follow its name: `product.price`.
+    /// The required fields that were looked for, with the number of pages that have and that lack each. Those of a kind
+    /// of items follow its name: `product.price`.
     #[serde(skip)]
     pub required: BTreeMap<String, FieldPages>,
     /// The number of links that limits left out. A link counts for each page that has it.
@@ -303,7 +303,8 @@ impl CrawlStats {
         }
     }
 
-    /// Fills in what follows from the rest: whether it is empty, and what among the reasons counts items and required fields.
+    /// Fills in what follows from the rest: whether it is empty, and what among the reasons counts items and required
+    /// fields.
     pub fn concluded(mut self) -> Self {
         let Counts { done, failed, .. } = self.counts;
         let is_over = self.status == CrawlState::Finished;
@@ -363,7 +364,8 @@ impl CrawlStats {
         AS_THEY_WERE.iter().filter_map(|reason| self.reasons.get(*reason)).sum()
     }
 
-    /// Whether a selector no longer matches: many pages gave no item, or several lack a required field, and none has it.
+    /// Whether a selector no longer matches: many pages gave no item, or several lack a required field, and none has
+    /// it.
     pub fn has_lost_items(&self) -> bool {
         self.has_no_items() || self.lost_fields().next().is_some()
     }
@@ -380,8 +382,8 @@ impl CrawlStats {
         self.reasons.iter().filter_map(|(reason, number)| Some((reason.strip_prefix(MISSING)?, *number)))
     }
 
-    /// Whether more than `percent` of many fetched URLs have failed; of a small crawl that has finished, all of them, or
-    /// all but one of at least five.
+    /// Whether more than `percent` of many fetched URLs have failed; of a small crawl that has finished, all of them,
+    /// or all but one of at least five.
     pub fn is_failing(&self, percent: u8) -> bool {
         let Counts { done, failed, .. } = self.counts;
         let fetched = done + failed;

@@ -127,8 +127,8 @@ impl Message {
         Self { until: Some(until), left: 0, ..self }
     }
 
-    /// Returns the message with which the URL is tried again at `until`: without a slot, and in the spelling in which it
-    /// was first requested, unless a redirect has led away from that.
+    /// Returns the message with which the URL is tried again at `until`: without a slot, and in the spelling in which
+    /// it was first requested, unless a redirect has led away from that.
     #[must_use]
     pub fn retry(self, until: UnixMs) -> Self {
         let message = self.snooze(until);

@@ -62,7 +62,8 @@ fn failing(stats: &CrawlStats) -> Option<String> {
     mostly_failed(stats, &format!("--crawl {crawl}"))
 }
 
-/// Returns a sentence if most of what was fetched has failed. `dead_letters` are the flags with which `trawl dlq` finds it.
+/// Returns a sentence if most of what was fetched has failed. `dead_letters` are the flags with which `trawl dlq` finds
+/// it.
 pub fn mostly_failed(stats: &CrawlStats, dead_letters: &str) -> Option<String> {
     let CrawlStats { crawl, counts, reasons, .. } = stats;
     let most = if counts.done == 0 { "all" } else { "most" };
@@ -152,8 +153,8 @@ fn way_out(spider: &SpiderName) -> String {
     format!("the site may have changed; `trawl spider try {spider} URL` shows what a page yields")
 }
 
-/// Returns a sentence if nothing came of it, with the reason. With a dedup by spider that may be in order. `place` are the
-/// flags, after a space, with which commands find a state file.
+/// Returns a sentence if nothing came of it, with the reason. With a dedup by spider that may be in order. `place` are
+/// the flags, after a space, with which commands find a state file.
 pub fn empty(stats: &CrawlStats, place: &str) -> Option<String> {
     stats.empty.then(|| format!("nothing came of crawl {}: {}", stats.crawl, why_empty(stats, place)))
 }

@@ -165,8 +165,15 @@ impl Skip {
 pub enum Outcome {
     /// Left out on purpose.
     Skipped(Skip),
-    /// Failed, and worth another try at this instant.
-    Retry(Failure, UnixMs),
+    /// Failed, and worth another try.
+    Retry {
+        /// The failure.
+        failure: Failure,
+        /// The instant of the next try.
+        until: UnixMs,
+        /// Maximum number of retries by the policy that allows this one.
+        max: u32,
+    },
     /// Failed for good.
     Failed(Failure, Reason),
     /// Not yet: it comes back later.

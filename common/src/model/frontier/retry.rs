@@ -66,7 +66,7 @@ pub fn again(policy: &Retry, failure: Failure, attempts: u32, now: UnixMs, jitte
         return Outcome::Failed(failure, Reason::Retries);
     }
     let wait = failure.retry_after.unwrap_or_default().max(backoff(policy, attempts, jitter)).min(MAX_DELAY);
-    Outcome::Retry(failure, now.plus(wait))
+    Outcome::Retry { failure, until: now.plus(wait), max: policy.max }
 }
 
 /// The longest wait after a failure, whatever the server asks for.
@@ -97,7 +97,7 @@ mod tests {
 
     fn wait(outcome: Outcome) -> u64 {
         match outcome {
-            Outcome::Retry(_, at) => at.0 - NOW.0,
+            Outcome::Retry { until, .. } => until.0 - NOW.0,
             other => panic!("{other:?}"),
         }
     }
@@ -106,7 +106,7 @@ mod tests {
     fn a_url_is_tried_once_and_retried_three_times() {
         let policy = Retry::default();
         for attempt in 1..=3 {
-            assert!(matches!(decide(&policy, http(500), attempt, NOW, 0.5), Outcome::Retry(..)));
+            assert!(matches!(decide(&policy, http(500), attempt, NOW, 0.5), Outcome::Retry { .. }));
         }
         assert!(matches!(decide(&policy, http(500), 4, NOW, 0.5), Outcome::Failed(_, Reason::Retries)));
     }
@@ -118,7 +118,7 @@ mod tests {
             decide(&Retry::default(), failure(), 1, NOW, 0.5),
             Outcome::Failed(_, Reason::Final)
         ));
-        assert!(matches!(again(&Retry::default(), failure(), 3, NOW, 0.5), Outcome::Retry(..)));
+        assert!(matches!(again(&Retry::default(), failure(), 3, NOW, 0.5), Outcome::Retry { .. }));
         let last = again(&Retry::default(), failure(), 4, NOW, 0.5);
         assert!(matches!(last, Outcome::Failed(_, Reason::Retries)));
     }

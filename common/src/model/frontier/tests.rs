@@ -1,4 +1,5 @@
-//! The laws of the transitions, whatever is called in whatever order, and the rows of the table that an order of calls seldom meets.
+//! The laws of the transitions, whatever is called in whatever order, and the rows of the table that an order of calls
+//! seldom meets.
 
 use std::time::Duration;
 

@@ -29,8 +29,8 @@ const KEYS: [&str; 8] = ["id", "result", "logs", "tasks", "urls", "items", "item
 /// | `items` | a list of objects |
 /// | `items_file` | the name of a file with further items, one object a line |
 ///
-/// A key with the value `null` counts as left out. What no answer and no task has is named in the log, and left out as well; but a
-/// misspelt `result`, or with `stream` `id`, where that one is missing, makes it invalid.
+/// A key with the value `null` counts as left out. What no answer and no task has is named in the log, and left out as
+/// well; but a misspelt `result`, or with `stream` `id`, where that one is missing, makes it invalid.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Part {
     /// The request that it belongs to.

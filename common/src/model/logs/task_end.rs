@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Maximum length of the part of a recipe that is kept, in bytes.
 pub const MAX_RECIPE_SHOWN: usize = 200;
 
-/// The end of a task, in an entry of the list of ended tasks. Task, crawl, spider, worker, time, class and error are those
-/// of the entry.
+/// The end of a task, in an entry of the list of ended tasks. Task, crawl, spider, worker, time, class and error are
+/// those of the entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskEnd {
     /// Its final state: `done`, `failed`, `skipped` or `expired`.

@@ -1,5 +1,5 @@
-//! The state of a session, and its transitions: pure, so that every store keeps to the same ones. A store replaces a state
-//! only if nobody else has done so since it was read.
+//! The state of a session, and its transitions: pure, so that every store keeps to the same ones. A store replaces a
+//! state only if nobody else has done so since it was read.
 
 use std::fmt;
 use std::time::Duration;
@@ -26,8 +26,8 @@ const GIVEN_UP: Duration = Duration::from_secs(5);
 /// The state of a session. Its cookies and values may be secrets.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionState {
-    /// Number of log-ins that have succeeded: the version of the session, by which pages know whether they were fetched with
-    /// the present one.
+    /// Number of log-ins that have succeeded: the version of the session, by which pages know whether they were fetched
+    /// with the present one.
     #[serde(default)]
     pub logins: u64,
     /// Its cookies.
@@ -189,8 +189,8 @@ impl SessionState {
         self.is_proven() || self.checked
     }
 
-    /// Takes in a cookie of a response to a request with log-in number `logins`. Returns whether that changes anything: an
-    /// answer to an earlier session says nothing of this one.
+    /// Takes in a cookie of a response to a request with log-in number `logins`. Returns whether that changes anything:
+    /// an answer to an earlier session says nothing of this one.
     pub fn set_cookie(&mut self, logins: u64, set: SetCookie, now: UnixMs) -> bool {
         self.logins == logins && self.cookies.set(set, now)
     }

@@ -47,7 +47,8 @@ pub fn guess(body: &[u8]) -> &'static Encoding {
     detector.guess(None, Utf8Detection::Allow)
 }
 
-/// Whether `start` shows that a text is UTF-8: it has whole characters beyond ASCII, and is valid up to its end, which may be cut.
+/// Whether `start` shows that a text is UTF-8: it has whole characters beyond ASCII, and is valid up to its end, which
+/// may be cut.
 pub fn shows_utf_8(start: &[u8]) -> bool {
     let valid = match std::str::from_utf8(start) {
         Ok(text) => text.len(),

@@ -1,5 +1,5 @@
-//! The web's parts: URLs, hosts, responses, header fields, cookies, the freshness of a response, the kind and charset of a body,
-//! clients that read too slowly, and clients that send nothing.
+//! The web's parts: URLs, hosts, responses, header fields, cookies, the freshness of a response, the kind and charset
+//! of a body, clients that read too slowly, and clients that send nothing.
 
 pub mod charset;
 pub mod cookies;

@@ -40,7 +40,8 @@ impl MediaKind {
     }
 }
 
-/// Whether a response is HTML: by its content type, or without one that says so, by how its body begins. XHTML is also sent as XML.
+/// Whether a response is HTML: by its content type, or without one that says so, by how its body begins. XHTML is also
+/// sent as XML.
 pub fn is_html(content_type: Option<&str>, body: &[u8]) -> bool {
     match MediaKind::new(content_type) {
         MediaKind::Html => true,
@@ -50,7 +51,8 @@ pub fn is_html(content_type: Option<&str>, body: &[u8]) -> bool {
     }
 }
 
-/// Whether a response is JSON: by its content type, or, where that says no more than that it is text, by how its body begins.
+/// Whether a response is JSON: by its content type, or, where that says no more than that it is text, by how its body
+/// begins.
 pub fn is_json(content_type: Option<&str>, body: &[u8]) -> bool {
     match MediaKind::new(content_type) {
         MediaKind::Json => true,
@@ -61,7 +63,8 @@ pub fn is_json(content_type: Option<&str>, body: &[u8]) -> bool {
     }
 }
 
-/// Whether a response is XML: by its content type, or, where that says no more than that it is text, by how its body begins.
+/// Whether a response is XML: by its content type, or, where that says no more than that it is text, by how its body
+/// begins.
 pub fn is_xml(content_type: Option<&str>, body: &[u8]) -> bool {
     match MediaKind::new(content_type) {
         MediaKind::Xml => true,
@@ -86,8 +89,8 @@ pub fn essence(content_type: &str) -> Option<&str> {
     types.next_back()
 }
 
-/// The one of several `Content-Type` fields that counts: the last that names a type. Of two that name the same, it is the one with a
-/// charset, or else with parameters.
+/// The one of several `Content-Type` fields that counts: the last that names a type. Of two that name the same, it is
+/// the one with a charset, or else with parameters.
 pub fn content_type<'a>(values: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     values.reduce(|before, value| match (essence(before), essence(value)) {
         (Some(_), None) => before,

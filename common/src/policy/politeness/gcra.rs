@@ -1,5 +1,6 @@
 //! The arithmetic that spaces requests to one host: the generic cell rate algorithm as a virtual schedule, with
-//! a limit of requests in flight, back-offs that the host asks for, and a waitlist for requests whose slot is too far ahead to reserve.
+//! a limit of requests in flight, back-offs that the host asks for, and a waitlist for requests whose slot is too far
+//! ahead to reserve.
 //!
 //! The Redis scripts over `host.lua` do the same, and a test makes the same calls to both and compares what they leave.
 

@@ -67,7 +67,8 @@ impl Explainer<'_> {
     }
 }
 
-/// Returns what delays a crawl as far as its workers and records say: cheaper than [`Explainer::waits`], for a line of progress.
+/// Returns what delays a crawl as far as its workers and records say: cheaper than [`Explainer::waits`], for a line of
+/// progress.
 pub async fn delays(from: &dyn Stats, stats: &CrawlStats) -> Result<Vec<String>> {
     let (workers, spider) = (Workers { living: from.workers().await?, ..Workers::default() }, &stats.spider);
     let (lack, behind) = (lack(&workers.living, spider), workers.behind(spider));

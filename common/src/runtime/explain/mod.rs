@@ -161,7 +161,8 @@ fn own_trouble(worker: &WorkerState, spider: &SpiderName) -> Option<String> {
     worker.troubles.get(spider).cloned().or_else(|| by_health().map(|_| worker.health.clone()))
 }
 
-/// Returns what keeps workers from a spider's work alone: a program that none of them can start, or a sink that is away.
+/// Returns what keeps workers from a spider's work alone: a program that none of them can start, or a sink that is
+/// away.
 pub fn spider_troubles(living: &[WorkerState], spider: &SpiderName) -> Vec<String> {
     let lack = lack(living, spider);
     let troubles = words(living, spider, lack.is_some(), |worker| own_trouble(worker, spider));

@@ -192,8 +192,8 @@ impl HostSchedules {
         Ok(decision)
     }
 
-    /// Waits until a request to a host at these `addresses` may be sent, unless that is further ahead than slots are reserved.
-    /// `turn` is what an earlier [`NotNow::Later`] said.
+    /// Waits until a request to a host at these `addresses` may be sent, unless that is further ahead than slots are
+    /// reserved. `turn` is what an earlier [`NotNow::Later`] said.
     ///
     /// # Errors
     /// Returns the reason why it is not sent.
@@ -309,8 +309,8 @@ impl HostSchedules {
         done
     }
 
-    /// Makes the whole fleet back off from a host that answered with `failure`, for as long as the host asks for, or else by `politeness`.
-    /// Returns when the back-off ends. `crawl` is the crawl that asked, if known.
+    /// Makes the whole fleet back off from a host that answered with `failure`, for as long as the host asks for, or
+    /// else by `politeness`. Returns when the back-off ends. `crawl` is the crawl that asked, if known.
     ///
     /// # Errors
     /// As [`HostSchedules::ask_hosts`].

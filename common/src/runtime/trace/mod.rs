@@ -6,8 +6,8 @@
 //! - `admit`, the root: from when its source named it, or a page linked to it, until its record was there;
 //! - `send <queue>`, for each message that a broker confirmed;
 //! - `wait in <queue>`, for each message that arrived;
-//! - `process`, for each attempt, which is linked to the one before. In it `schedule` (until its host could be asked), `GET` (one
-//!   for each redirect), `extract`, `store` and `settle`.
+//! - `process`, for each attempt, which is linked to the one before. In it `schedule` (until its host could be asked),
+//!   `GET` (one for each redirect), `extract`, `store` and `settle`.
 //!
 //! A trace is a hint: if a message is lost, the URL continues with a new trace. Without `[tracing] otlp` nothing is
 //! exported; then no URL has a trace, and each of these calls only checks a pointer.

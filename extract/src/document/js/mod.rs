@@ -1,5 +1,5 @@
-//! Literals of JavaScript: JSON as programs write it, with unquoted names, single quotes, comments and surplus commas. Code
-//! is not run; what needs it is null.
+//! Literals of JavaScript: JSON as programs write it, with unquoted names, single quotes, comments and surplus commas.
+//! Code is not run; what needs it is null.
 
 mod scalar;
 
@@ -25,8 +25,9 @@ enum Literal {
     Unknown,
 }
 
-/// Parses the literal at the beginning of a text: an object, a list, a text, a number, `JSON.parse("...")`, or a function
-/// that is called at once and returns a literal. `None` if there is none. `steps_left` bounds the work, in bytes.
+/// Parses the literal at the beginning of a text: an object, a list, a text, a number, `JSON.parse("...")`, or a
+/// function that is called at once and returns a literal. `None` if there is none. `steps_left` bounds the work, in
+/// bytes.
 pub(crate) fn parse(text: &str, steps_left: &Cell<usize>) -> Option<Value> {
     let none = HashMap::new();
     let mut parser =

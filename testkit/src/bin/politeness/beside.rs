@@ -28,7 +28,8 @@ const MAX_GAP: Duration = Duration::from_secs(2);
 /// A spider that follows links wherever they lead.
 const SPIDER: &str = "allowed_domains = [\"*\"]\n[follow]\ndepth = 1\n";
 
-/// Measures the honest hosts alone, then beside hosts that are hostile in each of these ways, or in all. Returns whether all bars are met.
+/// Measures the honest hosts alone, then beside hosts that are hostile in each of these ways, or in all. Returns
+/// whether all bars are met.
 pub(crate) async fn all(trawl: &Path, kinds: &[Hostile], seconds: u64) -> io::Result<bool> {
     let kinds: Vec<Hostile> = if kinds.is_empty() { Hostile::iter().collect() } else { kinds.to_vec() };
     anstream::println!("{HONEST} hosts at 5/s for {seconds} s, beside {HOSTILE} hostile hosts:");
@@ -92,7 +93,8 @@ async fn beside(trawl: &Path, kind: Option<Hostile>, span: Duration) -> io::Resu
     ) && rate)
 }
 
-/// When each honest host was asked for pages within `span` of the first request of all, between its beginning and its end.
+/// When each honest host was asked for pages within `span` of the first request of all, between its beginning and its
+/// end.
 fn of_honest(log: &[Arrival], span: Duration) -> BTreeMap<usize, Vec<Duration>> {
     let begin = log.first().map_or(Duration::ZERO, |first| first.at);
     let mut times: BTreeMap<usize, Vec<Duration>> = (0..HONEST).map(|host| (host, vec![begin])).collect();

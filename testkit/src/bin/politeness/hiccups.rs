@@ -18,7 +18,8 @@ const LONG: Duration = Duration::from_millis(1_400);
 const MIN_SHARE: f64 = 0.8;
 const MIN_SHARE_PER_SECOND: f64 = 0.3;
 
-/// Measures `pages` of a host without a rate, then the same while one of `each` takes long. Returns whether all bars are met.
+/// Measures `pages` of a host without a rate, then the same while one of `each` takes long. Returns whether all bars
+/// are met.
 pub(crate) async fn all(trawl: &Path, pages: usize, each: usize) -> io::Result<bool> {
     let usual = requests(trawl, pages, None).await?;
     anstream::println!("{pages} pages of one host, one worker: {:.0} pages/s", usual.0);

@@ -78,7 +78,8 @@ enum Measure {
     },
     /// Honest hosts beside hostile ones: whether these hold up those
     Beside {
-        /// links-to-itself, links-to-private-addresses, links-to-no-hosts, interim-answers, slow-pages; without one, all
+        /// links-to-itself, links-to-private-addresses, links-to-no-hosts, interim-answers, slow-pages; without one,
+        /// all
         #[arg(value_name = "KIND")]
         kinds: Vec<Hostile>,
         /// How long each is watched

@@ -86,8 +86,8 @@ pub async fn a_draining_worker_learns_it_with_each_heartbeat_and_no_other_does(
     Ok(())
 }
 
-/// A crawl that is paused for a reason shows it until it is resumed, and again when that happens once more. One that is over
-/// takes no such command.
+/// A crawl that is paused for a reason shows it until it is resumed, and again when that happens once more. One that is
+/// over takes no such command.
 pub async fn a_crawl_that_is_held_says_why_until_it_is_resumed(carrier: &Carrier) -> Result<()> {
     let (held, over) = (Case::new(), Case::new());
     let worker = carrier.join(&held);

@@ -104,8 +104,8 @@ pub async fn an_urgent_request_is_claimed_before_what_is_not(carrier: &Carrier) 
     Ok(())
 }
 
-/// A failed request that was parked comes back complete, in its spelling and with one attempt more, but not at the target of its
-/// redirect. One that waits for its host's slot comes back with that.
+/// A failed request that was parked comes back complete, in its spelling and with one attempt more, but not at the
+/// target of its redirect. One that waits for its host's slot comes back with that.
 pub async fn a_request_that_is_put_aside_comes_back_with_all_that_it_says(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);

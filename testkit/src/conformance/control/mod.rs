@@ -1,5 +1,5 @@
-//! The promises of operators' commands that [`carrying`](super::carrying) cannot show of a fleet: a command between a claim
-//! and a start, and what only a sweep carries out.
+//! The promises of operators' commands that [`carrying`](super::carrying) cannot show of a fleet: a command between a
+//! claim and a start, and what only a sweep carries out.
 
 mod cancelling;
 mod forgetting;

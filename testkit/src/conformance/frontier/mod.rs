@@ -1,5 +1,5 @@
-//! The promises of records to the engine that [`carrying`](super::carrying) cannot show: calls of several workers on one
-//! URL, leases, messages of strangers, and repeated calls.
+//! The promises of records to the engine that [`carrying`](super::carrying) cannot show: calls of several workers on
+//! one URL, leases, messages of strangers, and repeated calls.
 
 mod admission;
 mod ending;

@@ -62,8 +62,8 @@ impl Facts {
         }
     }
 
-    /// Whether Redis was emptied after the crawl's end: it is told again of crawls that go on, not of the counters of those
-    /// that have ended.
+    /// Whether Redis was emptied after the crawl's end: it is told again of crawls that go on, not of the counters of
+    /// those that have ended.
     fn is_end_forgotten(&self) -> bool {
         let empties = |ended| self.faults.iter().any(|fault| fault.kind.empties_store() && fault.to > ended);
         self.ended.is_some_and(empties)

@@ -38,8 +38,8 @@ impl Facts {
         why == "paused" && self.asks.iter().any(is_first)
     }
 
-    /// Whether an order makes a page be fetched again after this fetch: it resets its failures, or lets the pages of another
-    /// crawl's host take its place.
+    /// Whether an order makes a page be fetched again after this fetch: it resets its failures, or lets the pages of
+    /// another crawl's host take its place.
     pub(super) fn begins_anew(&self, ask: &Ask, order: &Injected) -> bool {
         let page = &self.pages[ask.page];
         let is_it = |at| (order.from..=order.to).contains(&at);

@@ -12,7 +12,7 @@ use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 use crate::fetch::Fetching;
 use crate::job::ClaimedUrl;
 use crate::job::items_file::InFile;
-use crate::job::settlement::{Disposition, aborted};
+use crate::job::settlement::aborted;
 
 /// The state of a page before it is requested.
 pub(crate) struct RememberedPage {
@@ -114,23 +114,15 @@ impl RememberedPage {
         self.last.as_ref().filter(|_| !self.recrawl.is_never() && answers_gone(outcome))
     }
 
-    /// Returns what becomes of a page without items, with what to remember of it.
-    pub(crate) fn disposition(self, outcome: Outcome) -> Disposition {
-        let is_gone = self.compares() && answers_gone(&outcome);
-        match outcome {
-            Outcome::Skipped(skip @ Skip::Unchanged) => {
-                let fetched_at = UnixMs::now();
-                let visited = |last: Visited| {
-                    let answer = last.answer.map(|answer| PageAnswer { status: NOT_MODIFIED, ..answer });
-                    Visited { fetched_at, change: Change::Unchanged, answer, ..last }
-                };
-                Disposition::Skipped { skip, memory: self.last.map(visited).map(PageVisit::Visited) }
-            }
-            Outcome::Failed(failure, reason) => {
-                Disposition::Failed { failure, reason, memory: is_gone.then_some(PageVisit::Gone) }
-            }
-            outcome => outcome.into(),
+    /// Returns what to remember of a page that ends without items.
+    pub(crate) fn without_items(self, outcome: &Outcome) -> Option<PageVisit> {
+        if *outcome != Outcome::Skipped(Skip::Unchanged) {
+            return (self.compares() && answers_gone(outcome)).then_some(PageVisit::Gone);
         }
+        let last = self.last?;
+        let answer = last.answer.map(|answer| PageAnswer { status: NOT_MODIFIED, ..answer });
+        let fetched_at = UnixMs::now();
+        Some(PageVisit::Visited(Visited { fetched_at, change: Change::Unchanged, answer, ..last }))
     }
 
     /// The last visit of an earlier crawl. A visit of this crawl means that the page's items were stored but

@@ -2,16 +2,15 @@
 
 use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::route::{self, Hints};
 use trawl_common::frontier::{Request, Work};
 use trawl_common::ports::NewWork;
 use trawl_common::spider::LinkVerdict;
-use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::Link;
 
 use crate::fetch::Fetching;
 use crate::job::ClaimedUrl;
+use crate::job::new_work::routed;
 use crate::programs::say_refused;
 
 /// The links of a page that are within its spider's scope, may be asked for and are not known yet, and what its program asks for besides, each with
@@ -26,18 +25,6 @@ pub(super) fn to_follow(
 ) -> (Vec<NewWork>, LeftOut) {
     let ClaimedUrl { url: page, message: Message { crawl, depth, .. }, spider, .. } = job;
     let home = landed.filter(|_| *depth == 0).unwrap_or(page);
-    let now = UnixMs::now();
-    let new = |work: Work, url: &CanonicalUrl, written, depth| {
-        let routed = route::route(&spider.route, url, Hints::default());
-        let deadline = routed.ttl.map(|ttl| now.plus(ttl));
-        NewWork {
-            written,
-            deadline,
-            depth,
-            referrer: Some(job.message.key()),
-            ..NewWork::new(work, routed.lane)
-        }
-    };
     let (mut followed, mut left_out, mut left_out_keys) = (Vec::new(), LeftOut::default(), 0);
     let mut take = |work: Work, url: &CanonicalUrl, written: Option<CanonicalUrl>, is_next: bool| {
         let depth = if is_next { *depth } else { depth.saturating_add(1) };
@@ -47,7 +34,7 @@ pub(super) fn to_follow(
             _ if matches!(work, Work::Url(_)) && !spider.fetcher.may_ask(url) => {}
             LinkVerdict::Follow if !spider.spider.urls.takes(url) => left_out.add(Limit::UrlLength, 1),
             LinkVerdict::Follow => {
-                followed.push(new(work, url, written, depth));
+                followed.push(NewWork { written, depth, ..routed(&job.message, spider, work, url) });
                 return true;
             }
             LinkVerdict::Beyond(limit) => left_out.add(limit, 1),

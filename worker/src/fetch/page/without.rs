@@ -26,7 +26,8 @@ use crate::programs::{Came, Unread};
 pub(super) fn without_page(job: ClaimedUrl, history: RememberedPage, outcome: Outcome) -> Settlement {
     let status = if let Outcome::Failed(failure, _) = &outcome { failure.status } else { None };
     let (Some(last), Some(status)) = (history.gone(&outcome), status) else {
-        return Settlement::from_job(job, history.disposition(outcome));
+        let memory = history.without_items(&outcome);
+        return Settlement::from_job(job, outcome).remembering(memory);
     };
     let gone = gone(&job, last, status);
     let items = ItemCounts::new(&job.spider.spider, &gone, 0).with_change(Some(Change::Gone));
@@ -71,7 +72,7 @@ fn not_taken_in(fetching: &Fetching, job: &ClaimedUrl, outcome: Outcome, unread:
         (Unread::Skipped, Outcome::Skipped(skip)) => Outcome::Skipped(skip),
         (Unread::Skipped, _) => Outcome::Skipped(Skip::Handler),
         // The program agrees that it is a failure, and wants a retry.
-        (Unread::SaysFailed(_), Outcome::Failed(failure, _) | Outcome::Retry(failure, _)) => {
+        (Unread::SaysFailed(_), Outcome::Failed(failure, _) | Outcome::Retry { failure, .. }) => {
             job.failed_for_now(&fetching.context.settings.retry, failure)
         }
         (Unread::SaysFailed(own), _) => program_failed(fetching, job, own),
@@ -83,7 +84,7 @@ fn not_taken_in(fetching: &Fetching, job: &ClaimedUrl, outcome: Outcome, unread:
 /// Adds the original failure to the program's own.
 fn over(own: Failure, outcome: &Outcome) -> Failure {
     match outcome {
-        Outcome::Failed(failure, _) | Outcome::Retry(failure, _) => {
+        Outcome::Failed(failure, _) | Outcome::Retry { failure, .. } => {
             Failure::new(Class::Handler, format_args!("{}, given the failure `{failure}`", own.detail))
         }
         _ => own,

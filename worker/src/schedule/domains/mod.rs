@@ -2,10 +2,10 @@
 //!
 //! A page of a domain that answers within a second starts with a fetch permit. Any other page needs a place; there are
 //! some hundred, since a slow page costs a connection and little else. A page of an unknown domain takes a fetch permit
-//! as well, and gives it up after a second. While pages are slow, such pages leave half of all permits to quick domains.
-//! A domain holds no more places than it leaves to others, so one is always left for a domain that has none. While no
-//! page is slow, a domain may hold any number. Admitting the links of a page that has many takes long as well, so that
-//! page keeps a place until then.
+//! as well, and gives it up after a second. While pages are slow, such pages leave half of all permits to quick
+//! domains. A domain holds no more places than it leaves to others, so one is always left for a domain that has none.
+//! While no page is slow, a domain may hold any number. Admitting the links of a page that has many takes long as well,
+//! so that page keeps a place until then.
 //!
 //! A URL that finds no place is put off, and a place is left for each that is about to return.
 //!
@@ -13,9 +13,9 @@
 //! slow page that started first, among those of domains that have never answered, gives way to one of the first few
 //! pages of that domain, and is requested again later.
 //!
-//! Pages of untrusted domains are fetched on separate threads (`apart`), because a response may keep a thread busy for as
-//! long as it lasts; a domain that has done so has one page at a time. While these threads are more than a second late,
-//! slow pages of domains that have not answered are given up, except for half as many as there are threads.
+//! Pages of untrusted domains are fetched on separate threads (`apart`), because a response may keep a thread busy for
+//! as long as it lasts; a domain that has done so has one page at a time. While these threads are more than a second
+//! late, slow pages of domains that have not answered are given up, except for half as many as there are threads.
 
 mod put_off;
 mod speed;
@@ -49,7 +49,8 @@ const MAX_ON_TRIAL: usize = 4;
 /// The time that a page of a silent domain keeps its place before it may have to give way.
 const TRIAL_TIME: Duration = Duration::from_secs(2);
 
-/// The time for which unknown domains are not trusted after any domain may have kept threads busy, nor that domain itself.
+/// The time for which unknown domains are not trusted after any domain may have kept threads busy, nor that domain
+/// itself.
 const DISTRUST_TIME: Duration = Duration::from_secs(3_600);
 
 /// Maximum number of domains whose speed is remembered.
@@ -115,8 +116,8 @@ impl Domains {
         (!self.may_begin(&state, page)).then(|| self.put_off(&mut state, page))
     }
 
-    /// Whether what a domain answers keeps no thread busy, as far as anybody can tell: it has answered, or this is the first page
-    /// of one of which nothing is known, and no such one has kept a thread busy of late.
+    /// Whether what a domain answers keeps no thread busy, as far as anybody can tell: it has answered, or this is the
+    /// first page of one of which nothing is known, and no such one has kept a thread busy of late.
     pub(crate) fn is_trusted(&self, domain: &HostKey) -> bool {
         match self.speed(domain) {
             _ if self.keeps_busy(domain) => false,
@@ -172,7 +173,8 @@ impl Domains {
         due_soon == 0 || state.of(domain) + due_soon < self.places.saturating_sub(state.all())
     }
 
-    /// The page that gives way to one of `domain` where there is no place for that: the first of a silent domain, if it has had its try.
+    /// The page that gives way to one of `domain` where there is no place for that: the first of a silent domain, if it
+    /// has had its try.
     fn gives_way(&self, state: &State, domain: &HostKey) -> Option<u64> {
         if state.of(domain) >= MAX_ON_TRIAL || self.is_silent(domain) {
             return None;

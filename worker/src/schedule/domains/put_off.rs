@@ -13,8 +13,8 @@ pub(super) const MAX_DELAY: Duration = Duration::from_secs(600);
 /// The time for which a place is kept for a URL that is late: another worker may have taken it.
 const MAX_LATE: Duration = Duration::from_secs(2);
 
-/// Schedules the return of URLs that found no free place: each after those before it, at the rate at which places become
-/// free. A URL that finds none on its return either stays ahead of those that were put off after it.
+/// Schedules the return of URLs that found no free place: each after those before it, at the rate at which places
+/// become free. A URL that finds none on its return either stays ahead of those that were put off after it.
 #[derive(Default)]
 pub(crate) struct PutOff {
     lines: HashMap<HostKey, Line>,
@@ -36,9 +36,9 @@ impl PutOff {
         self.kept_for = (self.kept_for * 7 + kept_for) / 8;
     }
 
-    /// Returns how long a URL of `domain` has to stay away; the domain holds `of` of `places`. This is the time that its
-    /// places need after the URL that was put off last, or that all places need for one URL of each waiting domain. If
-    /// `is_back`, the URL was put off before, and waits only for those that are due as well. A domain whose speed is
+    /// Returns how long a URL of `domain` has to stay away; the domain holds `of` of `places`. This is the time that
+    /// its places need after the URL that was put off last, or that all places need for one URL of each waiting domain.
+    /// If `is_back`, the URL was put off before, and waits only for those that are due as well. A domain whose speed is
     /// unknown counts as average.
     pub(crate) fn put_off(
         &mut self,

@@ -21,8 +21,8 @@ pub(super) struct Speed {
 }
 
 impl Speed {
-    /// Returns the speed of a domain that has answered a page after this time. A slow domain is quick again with its first
-    /// quick answer.
+    /// Returns the speed of a domain that has answered a page after this time. A slow domain is quick again with its
+    /// first quick answer.
     pub(super) fn answered(took: Duration) -> Self {
         Self { took, has_answered: true, at: Instant::now() }
     }

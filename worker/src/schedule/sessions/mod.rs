@@ -1,5 +1,5 @@
-//! The sessions of spiders: their cookies go along with requests and are written back now and then, and one worker of the
-//! fleet logs in while the URLs of the session wait. [`SessionState`] decides who and when.
+//! The sessions of spiders: their cookies go along with requests and are written back now and then, and one worker of
+//! the fleet logs in while the URLs of the session wait. [`SessionState`] decides who and when.
 
 mod entry;
 pub(crate) mod login;
@@ -143,8 +143,8 @@ impl Sessions {
         Some(Arc::new(Visit { entry, spider: Arc::clone(spider), logins }))
     }
 
-    /// Returns the outcome of a job whose page shows that its session has lapsed, by this sign: it is asked for again after
-    /// a log-in, unless it looked so again and again.
+    /// Returns the outcome of a job whose page shows that its session has lapsed, by this sign: it is asked for again
+    /// after a log-in, unless it looked so again and again.
     pub(crate) fn lapsed(&self, job: &mut ClaimedUrl, visit: &Visit, sign: &str) -> Outcome {
         let message = &mut job.message;
         (message.hop, message.slot, message.turn) = (None, None, None);
@@ -401,8 +401,8 @@ fn wants_login(entry: &Entry) -> Option<(Arc<LoadedSpider>, u64)> {
     Some((spider, lapsed))
 }
 
-/// Counts that a page looks as if its session had lapsed. While no other page shows that the log-in is well, that is counted
-/// once: the log-in may be to blame. Returns the number.
+/// Counts that a page looks as if its session had lapsed. While no other page shows that the log-in is well, that is
+/// counted once: the log-in may be to blame. Returns the number.
 fn count_lapse(message: &mut Message, is_to_blame: bool) -> u16 {
     message.lapses = if is_to_blame { message.lapses.saturating_add(1) } else { message.lapses.max(1) };
     message.lapses

@@ -1,5 +1,5 @@
-//! The scripts do what `trawl_common::frontier` says: the same calls at the same times give the same answers and leave the same
-//! records, in crawls of every kind.
+//! The scripts do what `trawl_common::frontier` says: the same calls at the same times give the same answers and leave
+//! the same records, in crawls of every kind.
 
 mod pair;
 mod row;
@@ -80,7 +80,8 @@ enum Step {
     Park(usize, Vec<usize>, u64, bool),
     Release(usize, Vec<usize>),
     Finish(usize, Vec<usize>, Ending),
-    /// For each line, how many ms ago its watermarks were set: what was delivered, and before when the queue lost what it held.
+    /// For each line, how many ms ago its watermarks were set: what was delivered, and before when the queue lost what
+    /// it held.
     Sweep([(u64, u64); 3]),
     Replay(usize),
     Pause,

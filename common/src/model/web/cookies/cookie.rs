@@ -36,7 +36,8 @@ pub struct Cookie {
     /// Whether it is sent with TLS alone.
     #[serde(default)]
     pub secure: bool,
-    /// The instant at which it expires; `None` if its server says nothing of that, and then it lives as long as its jar.
+    /// The instant at which it expires; `None` if its server says nothing of that, and then it lives as long as its
+    /// jar.
     #[serde(default)]
     pub expires: Option<UnixMs>,
     /// When it was first set.

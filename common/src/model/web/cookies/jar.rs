@@ -35,8 +35,8 @@ impl CookieJar {
         &self.0
     }
 
-    /// Takes in a cookie, or removes one. Returns whether that changes anything that matters: a cookie whose expiry alone is
-    /// a little later is left as it is.
+    /// Takes in a cookie, or removes one. Returns whether that changes anything that matters: a cookie whose expiry
+    /// alone is a little later is left as it is.
     pub fn set(&mut self, set: SetCookie, now: UnixMs) -> bool {
         let SetCookie { mut cookie, is_over_tls } = set;
         let shields = |other: &Cookie| {

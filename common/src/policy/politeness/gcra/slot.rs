@@ -47,7 +47,8 @@ impl Standing {
 /// The answer to a request for a slot. Instants are on the clock of the store of the schedules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
-    /// Ask the host now: the slot is used up by this answer, and the request is in flight until [`Schedule::leave`](super::Schedule::leave).
+    /// Ask the host now: the slot is used up by this answer, and the request is in flight until
+    /// [`Schedule::leave`](super::Schedule::leave).
     Now,
     /// Reserved: come back with it after this wait, at this instant.
     Reserved {
