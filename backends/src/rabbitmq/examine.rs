@@ -1,4 +1,4 @@
-//! What a person should know about a RabbitMQ before a fleet relies on it.
+//! Checks of RabbitMQ before a fleet relies on it.
 
 use lapin::Connection;
 use trawl_common::finding::Finding;

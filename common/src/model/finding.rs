@@ -1,4 +1,4 @@
-//! What a check of this machine, a server or the settings has found.
+//! Findings of checks: of this machine, a server, or the settings.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ pub struct Finding {
     pub subject: &'static str,
     /// Whether all is well.
     pub verdict: Verdict,
-    /// What was found.
+    /// The finding, in a sentence.
     pub text: String,
-    /// What to do about it, unless the text says so.
+    /// The way out, unless the text names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }
@@ -57,7 +57,7 @@ impl Finding {
         Self { verdict: Verdict::Error, ..Self::ok(subject, text) }
     }
 
-    /// Adds what to do about it.
+    /// Adds the way out.
     #[must_use]
     pub fn advise(self, advice: impl fmt::Display) -> Self {
         Self { advice: Some(advice.to_string()), ..self }

@@ -1,4 +1,4 @@
-//! What the settings say about the crawler's manners, and whom the fleet trusts.
+//! Checks of the settings: how hosts are asked, and whom the fleet trusts.
 
 use super::Settings;
 use crate::finding::Finding;

@@ -1,4 +1,4 @@
-//! What this machine allows: open files, and room on the disk.
+//! Checks of this machine: its limit of open files, and the room on its disks.
 
 use std::path::{Path, PathBuf};
 

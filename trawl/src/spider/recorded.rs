@@ -29,7 +29,7 @@ pub(super) struct Recorded {
     status: u16,
     headers: Headers,
     fetched_at: UnixMs,
-    /// What led to it.
+    /// The kind of page or the rule that led to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) from: Option<String>,
     /// The values that it was given.
@@ -37,7 +37,7 @@ pub(super) struct Recorded {
     pub(super) carry: Map<String, Value>,
     /// The name of the file with its body.
     body: String,
-    /// What its spider is to make of it.
+    /// The result that its spider is to have.
     pub(super) expected: Value,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Trial {
     alone: Embedded,
 }
 
-/// What those that led to a page pass on to it.
+/// The values and the name that a page is given by those that led to it.
 #[derive(clap::Args)]
 pub(super) struct Given {
     /// Read the page as if a page of this kind, or a rule of this name, had led to it

@@ -5,14 +5,18 @@ use tempfile::TempDir;
 use trawl_backends::embedded::Embedded;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::{Class, Failure, Outcome};
+use trawl_common::frontier::retry::Retry;
 use trawl_common::frontier::{Task, Work};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{self, Page, Requests};
+use trawl_common::ports::{self, OpenCrawl, Page, Requests, Terms};
 use trawl_common::task::NewTask;
+use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::*;
 use crate::claim::SpiderRequests;
+use crate::job::ClaimedUrl;
 use crate::proxy::HandlerProxy;
 use crate::schedule::polite::PoliteClient;
 use crate::tests::log::OwnLog;
@@ -86,6 +90,30 @@ fn a_changed_file_is_used_from_the_next_look_on() {
     assert_eq!(fixture.pages(), Some(1));
     fixture.spiders.look_again();
     assert_eq!(fixture.pages(), Some(2));
+}
+
+#[tokio::test]
+async fn the_retries_of_a_program_are_for_its_own_failures_and_not_for_those_of_hosts() {
+    let fixture = Fixture::new();
+    fixture.write("[handler]\nrun = ['/bin/true']\nmode = 'stream'\nretries = 7\n");
+    let url: CanonicalUrl = "http://a.example/".parse().unwrap();
+    let job = ClaimedUrl {
+        url: url.clone(),
+        message: Message::new(url.into(), CrawlRef::adhoc_of(fixture.name.clone()), Lane::Bulk),
+        attempts: 0,
+        starts: 0,
+        waits_for_host_only: false,
+        crawl: OpenCrawl { terms: Terms::default(), started: UnixMs::now() },
+        spider: fixture.spiders.get(&fixture.name).unwrap(),
+    };
+    let settings = Retry::default();
+    let max_of = |outcome: Outcome| match outcome {
+        Outcome::Retry { max, .. } => max,
+        other => panic!("{other:?}"),
+    };
+    let failure = |class| Failure::new(class, "no");
+    assert_eq!(max_of(job.failed(&settings, failure(Class::Timeout))), settings.max);
+    assert_eq!(max_of(job.program_failed(&settings, failure(Class::Handler))), 7);
 }
 
 #[test]

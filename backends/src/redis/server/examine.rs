@@ -1,4 +1,4 @@
-//! What a person should know about a Redis before a fleet relies on it.
+//! Checks of Redis before a fleet relies on it.
 
 use std::time::Instant;
 
