@@ -7,7 +7,8 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{Task, Work};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{self, Page, Requests};
+use trawl_common::ports::{self, FileStore, Page, Requests};
+use trawl_common::spider::Download;
 use trawl_common::task::NewTask;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -34,6 +35,10 @@ impl Sink for Nowhere {
 impl SinkFactory for Nowhere {
     fn open(&self, _: &Spider) -> ports::Result<Vec<Arc<dyn Sink>>> {
         Ok(vec![Arc::new(Self)])
+    }
+
+    fn open_files(&self, _: &Spider, _: &Download) -> ports::Result<Arc<dyn FileStore>> {
+        unreachable!("no spider of these tests keeps files")
     }
 }
 
@@ -204,6 +209,10 @@ impl SinkFactory for LateSinks {
             0 => Ok(vec![Arc::new(Nowhere)]),
             _ => Err(ports::Error::new(ports::ErrorKind::Unavailable, "the disk is away")),
         }
+    }
+
+    fn open_files(&self, _: &Spider, _: &Download) -> ports::Result<Arc<dyn FileStore>> {
+        unreachable!("no spider of these tests keeps files")
     }
 }
 
