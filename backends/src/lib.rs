@@ -6,7 +6,7 @@
 //! | `Stats`, `Control`, `Hosts`, `HostControl`, `Cache`, `PageHistories`, `Sessions`, `Logs` | [`redis`] | [`embedded`] |
 //! | `Jobs`, `Schedules`, `SpiderStore` | [`redis`] | [`embedded`] |
 //! | `Items` | [`rabbitmq`]: the stream of items | none |
-//! | `Sink` | [`sinks`] | [`sinks`] |
+//! | `Sink`, `FileStore` | [`sinks`] | [`sinks`] |
 
 mod control_log;
 pub mod embedded;

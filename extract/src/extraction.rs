@@ -103,10 +103,21 @@ pub struct Link {
     pub url: CanonicalUrl,
     /// The spelling on the page, if that differs.
     pub written: Option<CanonicalUrl>,
-    /// Whether `next` found it: its target has the same depth as the page.
-    pub is_next: bool,
+    /// The kind of its target.
+    pub kind: LinkKind,
     /// The request for it; `None` for a plain GET.
     pub request: Option<Box<NewRequest>>,
+}
+
+/// The kind of the target of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkKind {
+    /// Another page.
+    Page,
+    /// A further page of the same list, which has the same depth.
+    Next,
+    /// A file that a `[[download]]` keeps, on whatever host, and whatever `[follow]` says.
+    File,
 }
 
 /// One item.

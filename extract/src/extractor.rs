@@ -208,15 +208,7 @@ impl Extractor {
             let leave = follow.leave(&context, &self.reader.wanted.robots_name);
             is_item = leave.index;
             extraction.canonical = follow.elsewhere(&context);
-            match kind {
-                None => {
-                    (extraction.links, extraction.left_out) = follow.links(&context, leave);
-                    if self.plan.tracks {
-                        pages::pass_on(context.came, &mut extraction.links);
-                    }
-                }
-                Some(kind) => self.plan.links_of(kind, follow, &context, leave, &mut extraction)?,
-            }
+            self.plan.links(kind, follow, &context, leave, &mut extraction)?;
         }
         if is_item {
             items::add_items(&self.plan.rules, &context, &mut extraction)?;

@@ -13,7 +13,7 @@ use crate::document::base::Base;
 use crate::document::found::Found;
 use crate::document::json::{Path, parts};
 use crate::document::stream::{self, is_nofollow};
-use crate::extraction::Link;
+use crate::extraction::{Link, LinkKind};
 use crate::limits::MAX_LINKS;
 use crate::plan::query::Query;
 use crate::plan::{Follow, Next};
@@ -53,15 +53,12 @@ impl Follow {
         context.base.link(link).filter(|canonical| *canonical != context.base.canonical(context.url))
     }
 
-    /// Returns the links to follow, each once: the targets of a refresh, `next`, then the others. Also returns the
-    /// number of links beyond the limit.
-    pub(crate) fn links<'a>(&'a self, context: &'a Context<'a>, leave: Leave) -> (Vec<Link>, u64) {
-        let mut found = FoundLinks::new(context.base);
-        self.add_refresh(context, &mut found);
+    /// Adds the links to follow, each once: the targets of a refresh, `next`, then the others.
+    pub(crate) fn links<'a>(&'a self, context: &'a Context<'a>, leave: Leave, found: &mut FoundLinks<'_>) {
+        self.add_refresh(context, found);
         if leave.follow {
-            self.add_links(context, &mut found);
+            self.add_links(context, found);
         }
-        (found.links, found.left_out)
     }
 
     /// Adds the targets of a refresh.
@@ -69,14 +66,14 @@ impl Follow {
         if self.refresh {
             let refreshes =
                 context.response.headers.all("refresh").chain(context.page.meta.refresh.as_deref());
-            refreshes.filter_map(refresh_target).for_each(|link| found.add(link, false));
+            refreshes.filter_map(refresh_target).for_each(|link| found.add(link, LinkKind::Page));
         }
     }
 
     /// Adds the matches of `next`, and the page's links.
     pub(crate) fn add_links<'a>(&'a self, context: &'a Context<'a>, found: &mut FoundLinks<'_>) {
         for next in &self.next {
-            next.each_url(context, Within::All, |link| found.add(link, true));
+            next.each_url(context, Within::All, |link| found.add(link, LinkKind::Next));
         }
         match (&self.area, context.tree) {
             _ if !self.links => {}
@@ -89,7 +86,7 @@ impl Follow {
     pub(crate) fn add_all(&self, context: &Context<'_>, found: &mut FoundLinks<'_>) {
         let links = context.page.links.iter();
         let followed = links.filter(|link| !(self.nofollow && link.nofollow));
-        followed.for_each(|stream::Link { href, .. }| found.add(href, false));
+        followed.for_each(|stream::Link { href, .. }| found.add(href, LinkKind::Page));
     }
 
     pub(crate) fn add_area<'a>(
@@ -119,7 +116,7 @@ impl Follow {
         let is_followed =
             |link: &ElementRef<'_>| !(self.nofollow && link.attr("rel").is_some_and(is_nofollow));
         for link in own.into_iter().chain(element.select(&self.link)).filter(is_followed) {
-            found.add(link.attr("href").unwrap_or_default(), false);
+            found.add(link.attr("href").unwrap_or_default(), LinkKind::Page);
         }
     }
 }
@@ -187,7 +184,7 @@ impl<'a> FoundLinks<'a> {
         self.links.len() >= MAX_LINK_COUNT || self.bytes_left == 0
     }
 
-    pub(crate) fn add(&mut self, link: &str, is_next: bool) {
+    pub(crate) fn add(&mut self, link: &str, kind: LinkKind) {
         if self.is_full() {
             // Not examined: there may be a million of them.
             self.left_out += 1;
@@ -204,14 +201,14 @@ impl<'a> FoundLinks<'a> {
             }
             Some(bytes_left) => {
                 self.bytes_left = bytes_left;
-                self.push(url, written, is_next);
+                self.push(url, written, kind);
             }
         }
     }
 
-    fn push(&mut self, url: CanonicalUrl, written: Option<CanonicalUrl>, is_next: bool) {
+    fn push(&mut self, url: CanonicalUrl, written: Option<CanonicalUrl>, kind: LinkKind) {
         self.seen.insert(url.clone());
-        self.links.push(Link { url, written, is_next, request: None });
+        self.links.push(Link { url, written, kind, request: None });
     }
 }
 

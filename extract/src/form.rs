@@ -8,7 +8,7 @@ use trawl_common::request::{Body, FORM, Method, NewRequest, encode_pair, in_text
 use trawl_common::text::printable;
 
 use crate::context::Context;
-use crate::extraction::Link;
+use crate::extraction::{Link, LinkKind};
 use crate::plan::Form;
 
 /// Maximum number of fields of a form.
@@ -59,7 +59,7 @@ impl Form {
                 request
             }
         };
-        Ok(Link { url, written, is_next: false, request: Some(Box::new(request)) })
+        Ok(Link { url, written, kind: LinkKind::Page, request: Some(Box::new(request)) })
     }
 }
 

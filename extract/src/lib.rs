@@ -14,6 +14,7 @@ mod examined;
 mod extraction;
 mod extractor;
 mod field;
+mod file;
 mod follow;
 mod form;
 mod items;
@@ -35,8 +36,11 @@ mod values;
 mod xpath;
 
 pub use self::examined::{Examined, Robots};
-pub use self::extraction::{Extracted, Extraction, Link, ListEnd, ListState, Missing, Unfit, Unmet};
+pub use self::extraction::{
+    Extracted, Extraction, Link, LinkKind, ListEnd, ListState, Missing, Unfit, Unmet,
+};
 pub use self::extractor::Extractor;
+pub use self::file::{FileType, SNIFFED, image_size};
 pub use self::limits::{MAX_PAGE_TEXT, MAX_TEXT};
 pub use self::login::{LoginPlan, PlannedStep, StepReader, StepResult};
 pub use self::ready::Ready;

@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::request::NewRequest;
 use trawl_common::spider::{Carried, MAX_CARRIED_BYTES};
-use trawl_common::web::sniff::essence;
+use trawl_common::web::sniff::{essence, is_of};
 
 use crate::context::{Context, Within};
-use crate::extraction::{Extraction, Link, Unmet};
+use crate::extraction::{Extraction, Link, LinkKind, Unmet};
 use crate::follow::{FoundLinks, Leave};
 use crate::limits::MAX_TEXT;
-use crate::plan::{Field, Follow, LinkRule, PageKind, Plan};
+use crate::plan::{Download, Field, Follow, LinkRule, PageKind, Plan};
 use crate::values::budget::Budget;
 
 /// Maximum size of what all links of a page carry together, in bytes of JSON.
@@ -56,21 +56,19 @@ impl PageKind {
 
     fn has_type(&self, context: &Context<'_>) -> bool {
         let is = context.response.content_type().and_then(essence).unwrap_or_default();
-        self.content_type.iter().any(|wanted| match wanted.strip_suffix("/*") {
-            Some(kind) => is.split_once('/').is_some_and(|(is, _)| is.eq_ignore_ascii_case(kind)),
-            None => is.eq_ignore_ascii_case(wanted),
-        })
+        self.content_type.iter().any(|wanted| is_of(is, wanted))
     }
 }
 
 impl Plan {
-    /// Adds the links of a page of `kind`, with what is passed on to each.
+    /// Adds the links of a page, with what is passed on to each: those of its files, and then those that `kind`
+    /// follows, or `[follow]` if it is of none. A link that both find is of a file.
     ///
     /// # Errors
-    /// Fails if that is too much.
-    pub(crate) fn links_of<'a>(
-        &self,
-        kind: &'a PageKind,
+    /// Fails if what is passed on is too much.
+    pub(crate) fn links<'a>(
+        &'a self,
+        kind: Option<&'a PageKind>,
         follow: &'a Follow,
         context: &'a Context<'a>,
         leave: Leave,
@@ -79,19 +77,76 @@ impl Plan {
         let mut found = FoundLinks::new(context.base);
         let path = extraction.path.clone().unwrap_or_default();
         let siblings = context.came.cloned().unwrap_or_default().to_data();
-        let mut passed_on = PassedOn { kind, context, path, siblings, links: 0, bytes_left: MAX_PASSED_ON };
+        let mut passed_on =
+            PassedOn { kind, context, path, siblings, links: 0, bytes_left: MAX_PASSED_ON, download: None };
+        if leave.follow {
+            let number = extraction.kind;
+            for download in self.downloads.iter().filter(|one| one.is_for(number)) {
+                self.files_of(download, kind, follow, &mut passed_on, &mut found, extraction)?;
+            }
+        }
+        passed_on.download = None;
+        match kind {
+            Some(kind) => self.links_of(kind, follow, leave, &mut passed_on, &mut found, extraction)?,
+            None => {
+                follow.links(context, leave, &mut found);
+                if self.tracks {
+                    pass_on(context.came, &mut found.links[passed_on.links..]);
+                }
+            }
+        }
+        (extraction.links, extraction.left_out) = (found.links, found.left_out);
+        Ok(())
+    }
+
+    /// Adds the links of files that a rule finds.
+    fn files_of<'a>(
+        &'a self,
+        download: &'a Download,
+        kind: Option<&'a PageKind>,
+        follow: &'a Follow,
+        passed_on: &mut PassedOn<'a>,
+        found: &mut FoundLinks<'a>,
+        extraction: &mut Extraction,
+    ) -> Result<(), Failure> {
+        let (rule, context) = (&download.links, passed_on.context);
+        passed_on.download.clone_from(&rule.name);
+        let of_page = kind.filter(|_| self.tracks).map_or(&[][..], |kind| &kind.carry);
+        let whole = passed_on.values(of_page, Within::All, extraction)?;
+        for within in rule.places(context) {
+            context.goes_on()?;
+            let mut values = whole.clone();
+            values.extend(passed_on.values(&rule.carry, within, extraction)?);
+            rule.add_links(follow, within, context, found);
+            passed_on.give(found, &values, Some(rule))?;
+        }
+        found.patterns = None;
+        Ok(())
+    }
+
+    /// Adds the links that a kind of page follows.
+    fn links_of<'a>(
+        &self,
+        kind: &'a PageKind,
+        follow: &'a Follow,
+        leave: Leave,
+        passed_on: &mut PassedOn<'a>,
+        found: &mut FoundLinks<'a>,
+        extraction: &mut Extraction,
+    ) -> Result<(), Failure> {
+        let context = passed_on.context;
         let own = self.tracks.then(|| passed_on.values(&kind.carry, Within::All, extraction)).transpose()?;
         let whole = own.unwrap_or_default();
-        follow.add_refresh(context, &mut found);
+        follow.add_refresh(context, found);
         if self.tracks {
-            passed_on.give(&mut found, &whole, None)?;
+            passed_on.give(found, &whole, None)?;
         }
         match &kind.follow {
             _ if !leave.follow => {}
             None => {
-                follow.add_links(context, &mut found);
+                follow.add_links(context, found);
                 if self.tracks {
-                    passed_on.give(&mut found, &whole, None)?;
+                    passed_on.give(found, &whole, None)?;
                 }
             }
             Some(rules) => {
@@ -99,22 +154,28 @@ impl Plan {
                     for within in rule.places(context) {
                         context.goes_on()?;
                         if !self.tracks {
-                            rule.add_links(follow, within, context, &mut found);
+                            rule.add_links(follow, within, context, found);
                             continue;
                         }
                         let mut values = whole.clone();
                         values.extend(passed_on.values(&rule.carry, within, extraction)?);
                         match rule.made(context, &passed_on.all(&values)) {
-                            None => rule.add_links(follow, within, context, &mut found),
+                            None => rule.add_links(follow, within, context, found),
                             Some(made) => found.links.push(made.map_err(|why| passed_on.refused(why))?),
                         }
-                        passed_on.give(&mut found, &values, Some(rule))?;
+                        passed_on.give(found, &values, Some(rule))?;
                     }
                 }
             }
         }
-        (extraction.links, extraction.left_out) = (found.links, found.left_out);
         Ok(())
+    }
+}
+
+impl Download {
+    /// Whether the rule looks on pages of this kind.
+    fn is_for(&self, kind: Option<usize>) -> bool {
+        self.kinds.is_empty() || kind.is_some_and(|kind| self.kinds.contains(&kind))
     }
 }
 
@@ -145,7 +206,7 @@ impl LinkRule {
         let link = context.base.written_link(&new.url).map(|(url, written)| Link {
             url,
             written,
-            is_next: false,
+            kind: LinkKind::Page,
             request: Some(Box::new(new)),
         });
         Some(link.ok_or_else(|| "`request`: its `url` is none".to_owned()))
@@ -160,7 +221,7 @@ impl LinkRule {
     ) {
         found.patterns = Some((&self.include, &self.exclude));
         for link in &self.link {
-            link.each_url(context, within, |url| found.add(url, false));
+            link.each_url(context, within, |url| found.add(url, LinkKind::Page));
         }
         if !self.link.is_empty() {
             return;
@@ -176,7 +237,7 @@ impl LinkRule {
 
 /// The values that a page passes on to its links.
 struct PassedOn<'a> {
-    kind: &'a PageKind,
+    kind: Option<&'a PageKind>,
     context: &'a Context<'a>,
     /// The kinds of pages from the start to this one.
     path: Vec<String>,
@@ -185,6 +246,8 @@ struct PassedOn<'a> {
     /// Number of the links that have theirs.
     links: usize,
     bytes_left: usize,
+    /// The name of the rule that keeps what the next links lead to.
+    download: Option<String>,
 }
 
 impl<'a> PassedOn<'a> {
@@ -231,6 +294,7 @@ impl<'a> PassedOn<'a> {
             values: self.all(values),
             rule: rule.and_then(|rule| rule.name.clone()),
             list: None,
+            download: self.download.clone(),
         };
         let data = carried.to_data();
         let bytes = data.to_string().len();
@@ -245,7 +309,7 @@ impl<'a> PassedOn<'a> {
         })?;
         for link in links {
             // A further page of a list is reached as the list was.
-            let data = if link.is_next { &self.siblings } else { &data };
+            let data = if link.kind == LinkKind::Next { &self.siblings } else { &data };
             let template = rule.and_then(|rule| rule.request.as_ref());
             let own = match (link.request.take(), template) {
                 (Some(own), _) => *own,
@@ -259,19 +323,29 @@ impl<'a> PassedOn<'a> {
                 }
                 (None, None) => NewRequest::get(link.url.as_str()),
             };
-            link.request = Some(Box::new(NewRequest { data: Some(data.clone()), ..own }));
+            let mut new = NewRequest { data: Some(data.clone()), ..own };
+            if let Some(download) = &self.download {
+                link.kind = LinkKind::File;
+                // Whether its URL is also that of a page, or of another rule, makes no difference.
+                new.unique = format!("download:{download}").parse().ok();
+            }
+            link.request = Some(Box::new(new));
         }
         Ok(())
     }
 
     /// Returns the failure of the page whose links cannot have what the file says.
     fn refused(&self, why: impl Display) -> Failure {
-        Failure::new(Class::Parse, format_args!("page `{}`: {why}", self.kind.name))
+        let (what, name) = match (&self.download, self.kind) {
+            (Some(download), _) => ("download", &**download),
+            (None, kind) => ("page", kind.map_or("", |kind| &kind.name)),
+        };
+        Failure::new(Class::Parse, format_args!("{what} `{name}`: {why}"))
     }
 }
 
 /// Has links of a page that is of no kind pass on what it received.
-pub(crate) fn pass_on(came: Option<&Carried>, links: &mut [Link]) {
+fn pass_on(came: Option<&Carried>, links: &mut [Link]) {
     let data = Carried { list: None, ..came.cloned().unwrap_or_default() }.to_data();
     for link in links {
         let request = NewRequest { data: Some(data.clone()), ..NewRequest::get(link.url.as_str()) };

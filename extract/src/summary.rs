@@ -41,6 +41,9 @@ impl Examined {
             lines.extend(spider.pages.iter().map(|kind| ("page", summary_of_pages::page(kind))));
             lines.extend(spider.paginate.iter().map(|one| ("lists", summary_of_pages::list(one))));
             lines.extend(spider.items.iter().map(|rule| ("items", items(rule))));
+            lines.extend(
+                spider.downloads.iter().map(|one| ("files", summary_of_pages::download(spider, one))),
+            );
             if ready.extractor.needs_tree() { "a tree of each page" } else { "each page as a stream" }
         };
         lines.push(("reads", reads.to_owned()));

@@ -1,7 +1,9 @@
 //! Summarizes a spider's kinds of pages.
 
 use trawl_common::mistake::Sited;
-use trawl_common::spider::{Field, PageFollow, PageKind, PageMatch, Paginate, PaginateBy, Parameter};
+use trawl_common::spider::{
+    Download, Field, PageFollow, PageKind, PageMatch, Paginate, PaginateBy, Parameter, Spider,
+};
 
 /// `product: with `/product/` in its URL, from list; follows links in `.related`; carries brand`
 pub(crate) fn page(kind: &PageKind) -> String {
@@ -13,6 +15,23 @@ pub(crate) fn page(kind: &PageKind) -> String {
     }
     parts.extend(carries(&kind.carry));
     parts.join("; ")
+}
+
+/// `pictures: `img::attr(src)` on product, image/*, 50 MB at most, as files/shop/{sha256}.{ext}`
+pub(crate) fn download(
+    spider: &Spider,
+    Download { name, page, links, to, path, max_size, types, .. }: &Download,
+) -> String {
+    let mut what = follow(&PageFollow { name: None, ..links.clone() });
+    if !page.is_empty() {
+        let pages: Vec<&str> = page.iter().map(|page| page.value.as_str()).collect();
+        what += &format!(" on {}", pages.join(" or "));
+    }
+    if !types.is_empty() {
+        what += &format!(", {}", types.join(" or "));
+    }
+    let to = to.join(path.to_string()).to_string_lossy().replace("{spider}", spider.name.as_str());
+    format!("{}: {what}, {} at most, as {to}", name.value, max_size.display().si())
 }
 
 /// `category: the next page by `a.next::attr(href)`, 1000 pages at most`

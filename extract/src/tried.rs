@@ -13,7 +13,7 @@ use trawl_common::web::host::HostKey;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 
-use crate::{Extraction, Link, Unmet};
+use crate::{Extraction, Link, LinkKind, Unmet};
 
 /// A page and the result of a spider on it.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +35,8 @@ pub struct JudgedLink {
     pub url: CanonicalUrl,
     /// The decision.
     pub verdict: LinkVerdict,
+    /// The kind of its target.
+    pub kind: LinkKind,
     /// The request for it; `None` for a plain GET.
     pub request: Option<Box<NewRequest>>,
 }
@@ -109,12 +111,16 @@ impl Tried {
         extraction: Extraction,
     ) -> Self {
         let mut extraction = extraction;
-        let verdict = |Link { url, is_next, request, .. }: Link| {
-            let verdict = match scope.verdict(landed, &url, u16::from(!is_next)) {
+        let verdict = |Link { url, kind, request, .. }: Link| {
+            let verdict = match kind {
+                LinkKind::File => LinkVerdict::Follow,
+                kind => scope.verdict(landed, &url, u16::from(kind == LinkKind::Page)),
+            };
+            let verdict = match verdict {
                 LinkVerdict::Follow if !spider.urls.takes(&url) => LinkVerdict::Beyond(Limit::UrlLength),
                 verdict => verdict,
             };
-            JudgedLink { url, verdict, request }
+            JudgedLink { url, verdict, kind, request }
         };
         let links = std::mem::take(&mut extraction.links).into_iter().map(verdict).collect();
         let kinds = spider.pages.iter().enumerate();

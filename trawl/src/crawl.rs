@@ -179,6 +179,9 @@ impl Args {
         let sinks = Sinks::new(worker.clone(), default);
         // A sink that cannot be opened is reported before anything is requested.
         drop(sinks.open(&plan.spider).map_err(Fail::usage)?);
+        for download in &plan.spider.downloads {
+            drop(sinks.open_files(&plan.spider, download).map_err(Fail::usage)?);
+        }
         let ports = store.ports(Arc::new(sinks));
         let (crawl, left) = match left {
             Some(left) => (left.crawl_ref(), Some(left.pending)),

@@ -24,11 +24,41 @@ const SMALL: u64 = 256 * 1024;
 /// any output.
 const MAX_STREAM: u64 = 2 << 30;
 
+/// The limit of a body, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Limit {
+    /// `fetch.max_body`.
+    Page(u64),
+    /// `max_size` of a `[[download]]`.
+    File(u64),
+    /// [`MAX_STREAM`]: its reader has limits of its own.
+    Stream,
+}
+
+impl Limit {
+    fn bytes(self) -> u64 {
+        match self {
+            Self::Page(bytes) | Self::File(bytes) => bytes,
+            Self::Stream => MAX_STREAM,
+        }
+    }
+
+    /// Returns the failure of a larger body.
+    pub(super) fn exceeded(self) -> Failure {
+        let bytes = self.bytes();
+        let setting = match self {
+            Self::Page(_) => " (`fetch.max_body`)",
+            Self::File(_) => " (`max_size` of its [[download]])",
+            Self::Stream => "",
+        };
+        Failure::new(Class::Size, format_args!("larger than {bytes} bytes{setting}"))
+    }
+}
+
 /// A body that is being read, up to a limit on the bytes as sent, unpacked, and in between.
 pub(super) struct Body {
     source: Source,
-    /// `fetch.max_body`, or else [`MAX_STREAM`].
-    limit: Option<u64>,
+    limit: Limit,
 }
 
 enum Source {
@@ -37,8 +67,8 @@ enum Source {
 }
 
 impl Body {
-    /// Opens the body of `response`, with its content codings removed. Without a limit, the caller has its own.
-    pub(super) async fn open(response: Response, limit: Option<u64>) -> Result<Self, Unread> {
+    /// Opens the body of `response`, with its content codings removed.
+    pub(super) async fn open(response: Response, limit: Limit) -> Result<Self, Unread> {
         let codings = coding::codings(response.headers())?;
         let length = response.content_length();
         let plain = Plain { ends_with_connection: ends_with_connection(&response), response, read: 0 };
@@ -54,7 +84,7 @@ impl Body {
         // An empty body is empty in any coding, although no coding defines that.
         let is_empty = length == Some(0) || packed.fill_buf().await.map_err(fault)?.is_empty();
         let codings = if is_empty { &[] } else { codings.as_slice() };
-        let reader = coding::unpacked(packed, codings, limit.unwrap_or(MAX_STREAM)).await.map_err(fault)?;
+        let reader = coding::unpacked(packed, codings, limit.bytes()).await.map_err(fault)?;
         Ok(Self { source: Source::Packed(reader), limit })
     }
 
@@ -63,11 +93,7 @@ impl Body {
         match &mut self.source {
             Source::Plain(plain) => {
                 let chunk = plain.next().await.map_err(|error| Unread::new(&error))?;
-                if plain.read > self.limit.unwrap_or(MAX_STREAM) {
-                    Err(too_large(self.limit).into())
-                } else {
-                    Ok(chunk)
-                }
+                if plain.read > self.limit.bytes() { Err(self.limit.exceeded().into()) } else { Ok(chunk) }
             }
             Source::Packed(reader) => {
                 let mut part = BytesMut::with_capacity(PART);
@@ -81,7 +107,7 @@ impl Body {
     /// read, and one that is not small waits for its share of `memory`.
     pub(super) async fn read(mut self, memory: &MemoryBudget) -> Result<Bytes, Unread> {
         let limit = self.limit;
-        let most = limit.unwrap_or(MAX_STREAM);
+        let most = limit.bytes();
         let announced = match &mut self.source {
             Source::Packed(reader) => {
                 let mut whole = Whole::new(PART, memory, most);
@@ -93,7 +119,7 @@ impl Body {
             Source::Plain(plain) => plain.response.content_length(),
         };
         if announced.is_some_and(|length| length > most) {
-            return Err(too_large(limit).into());
+            return Err(limit.exceeded().into());
         }
         let Some(first) = self.next().await? else { return Ok(Bytes::new()) };
         let Some(mut next) = self.next().await? else { return Ok(first) };
@@ -200,22 +226,13 @@ impl<'a> Whole<'a> {
 }
 
 /// Classifies an error while unpacking: it comes from the network, from the limit, or from a decoder.
-fn fault(error: std::io::Error, limit: Option<u64>) -> Unread {
+fn fault(error: std::io::Error, limit: Limit) -> Unread {
     let cause = error.get_ref();
     if cause.is_some_and(|cause| cause.is::<TooLarge>()) {
-        return too_large(limit).into();
+        return limit.exceeded().into();
     }
     match cause.and_then(|cause| cause.downcast_ref()) {
         Some(cause) => Unread::new(cause),
         None => Failure::new(Class::Body, format_args!("broken content coding: {error}")).into(),
-    }
-}
-
-fn too_large(limit: Option<u64>) -> Failure {
-    match limit {
-        Some(limit) => {
-            Failure::new(Class::Size, format_args!("larger than {limit} bytes (`fetch.max_body`)"))
-        }
-        None => Failure::new(Class::Size, format_args!("larger than {MAX_STREAM} bytes")),
     }
 }

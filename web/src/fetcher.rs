@@ -16,6 +16,7 @@ use trawl_common::frontier::Request;
 use trawl_common::frontier::message::Hop;
 use trawl_common::frontier::outcome::{Class, Failure, is_refusal};
 use trawl_common::open_files;
+use trawl_common::ports::Left;
 use trawl_common::request::Method;
 use trawl_common::settings;
 use trawl_common::spider::Spider;
@@ -27,8 +28,9 @@ use trawl_common::web::url::{CanonicalUrl, Host};
 use url::Url;
 
 use super::answer::{self, Answer, Opened, Start};
-use super::body::{Body, Unread};
+use super::body::{Body, Limit, Unread};
 use super::client::{client, nameless, preferences};
+use super::file::{self, OpenedFile, Opening};
 use super::guard::{Guard, Lookup};
 use super::memory::MemoryBudget;
 use super::own::Own;
@@ -40,7 +42,7 @@ use super::session::{self, Session};
 use super::threads::Threads;
 use super::time_limit::within;
 use super::unusable::Unusable;
-use super::{blame, conditions, failure, kind, lenient, redirect, resolver, sent, trust};
+use super::{blame, coding, conditions, failure, kind, lenient, redirect, resolver, sent, trust};
 
 /// The memory budget in bytes for all bodies of a fetcher that shares none.
 const DEFAULT_MEMORY: u64 = 256 << 20;
@@ -204,12 +206,8 @@ impl Fetcher {
             if request.new.any_status {
                 return self.whatever(method, response).await.map(Answer::Page);
             }
-            match redirect::target(&self.guard, url, &response)? {
-                Some(target) => {
-                    let was_get = hop.is_some_and(|hop| hop.as_get);
-                    let as_get = !was_get && method.becomes_get(response.status().as_u16());
-                    Ok(Answer::Redirect(Redirect { target, as_get }))
-                }
+            match self.redirect(url, method, hop, &response)? {
+                Some(redirect) => Ok(Answer::Redirect(redirect)),
                 // Whatever its header fields say about a body, there is none (RFC 9110 9.3.2).
                 None if method == Method::Head && response.status().is_success() => {
                     Ok(Answer::Page(self.head(&response)))
@@ -218,6 +216,69 @@ impl Fetcher {
             }
         })
         .await
+    }
+
+    /// Sends a request for a file of at most `max_size` bytes whose redirects have come to `hop`, or for the rest of
+    /// what is `left` of it. The head of the response must come within `fetch.timeout`.
+    ///
+    /// # Errors
+    /// Fails as [`ask`](Self::ask) does, and if the file is announced to be too large.
+    pub async fn open_file(
+        &self,
+        request: &Request,
+        hop: Option<&Hop>,
+        left: Option<&Left>,
+        max_size: u64,
+    ) -> Result<OpenedFile, Failure> {
+        let (url, method) = (sent::target(request, hop), request.new.method);
+        let left = left.filter(|left| method == Method::Get && left.resume.url == url.as_str());
+        self.within_limit(url, method, move || async move {
+            let mut sent = Sent::new(request, hop);
+            sent.fields.extend(file::fields(url, left));
+            let response = self.request(url, sent).await?;
+            if let Some(redirect) = self.redirect(url, method, hop, &response)? {
+                return Ok(OpenedFile::Redirect(redirect));
+            }
+            let has_changed = [StatusCode::PRECONDITION_FAILED, StatusCode::RANGE_NOT_SATISFIABLE];
+            if left.is_some() && has_changed.contains(&response.status()) {
+                return Ok(OpenedFile::Changed(self.head(&response)));
+            }
+            if !response.status().is_success() {
+                return Err(failure::status(&response));
+            }
+            let (head, headers) = (self.head(&response), response.headers().clone());
+            let is_coded = !coding::codings(&headers)?.is_empty();
+            let Some((from, total)) = file::range(&response, is_coded, left) else {
+                return match left {
+                    Some(_) => Ok(OpenedFile::Changed(head)),
+                    None => Err(Failure::new(Class::Body, "a part of a file, which was not asked for")),
+                };
+            };
+            let limit = Limit::File(max_size);
+            if total.is_some_and(|total| total > max_size) {
+                return Err(limit.exceeded());
+            }
+            let (odd, origin, period) = (self.odd.clone(), origin(response.url()), self.settings.timeout);
+            let learn = Box::new(move |unread| learn(&odd, &origin, unread));
+            let body = Body::open(response, limit).await.map_err(&learn)?;
+            let opening = Opening { url: url.clone(), from, total, period, learn };
+            Ok(OpenedFile::Body(Box::new(opening.body(head, &headers, body))))
+        })
+        .await
+    }
+
+    /// Returns the redirect of a response to a request for `url` with `method`, whose redirects have come to `hop`.
+    fn redirect(
+        &self,
+        url: &CanonicalUrl,
+        method: Method,
+        hop: Option<&Hop>,
+        response: &reqwest::Response,
+    ) -> Result<Option<Redirect>, Failure> {
+        let target = redirect::target(&self.guard, url, response)?;
+        let was_get = hop.is_some_and(|hop| hop.as_get);
+        let as_get = !was_get && method.becomes_get(response.status().as_u16());
+        Ok(target.map(|target| Redirect { target, as_get }))
     }
 
     /// Sends one request for `url`, and returns the body as it arrives, of any type and size: for sitemaps, whose
@@ -238,7 +299,8 @@ impl Fetcher {
             }
             let head = self.head(&response);
             let (odd, origin) = (self.odd.clone(), origin(response.url()));
-            let body = Body::open(response, None).await.map_err(|unread| learn(&odd, &origin, unread))?;
+            let body = Body::open(response, Limit::Stream).await;
+            let body = body.map_err(|unread| learn(&odd, &origin, unread))?;
             let parts = stream::try_unfold((body, odd, origin), move |(mut body, odd, origin)| async move {
                 let part = within(timeout, body.next()).await;
                 let part = part.map_err(|unread| learn(&odd, &origin, unread))?;
@@ -262,7 +324,7 @@ impl Fetcher {
             let retry_after = failure::retry_after(response.headers());
             let body = if status.is_success() {
                 let origin = origin(response.url());
-                let start = async { Body::open(response, None).await?.read_start(most).await }.await;
+                let start = async { Body::open(response, Limit::Stream).await?.read_start(most).await }.await;
                 start.map_err(|unread| learn(&self.odd, &origin, unread))?
             } else {
                 Bytes::new()
@@ -398,7 +460,7 @@ impl Fetcher {
     /// Returns a response with its body.
     async fn whole(&self, response: reqwest::Response) -> Result<Response, Failure> {
         let (head, origin) = (self.head(&response), origin(response.url()));
-        let most = Some(self.settings.max_body.as_u64());
+        let most = Limit::Page(self.settings.max_body.as_u64());
         let body = async { Body::open(response, most).await?.read(&self.memory).await }.await;
         let body = body.map_err(|unread| learn(&self.odd, &origin, unread))?;
         Ok(Response { fetched_at: UnixMs::now(), body, ..head })

@@ -1,5 +1,6 @@
 //! A [`Fetcher`] against servers on this machine.
 
+mod file;
 mod http2;
 mod machine;
 mod memory;

@@ -60,13 +60,13 @@ impl Columns {
                 from: Source::Own(value),
             })
             .collect();
-        let fields = spider.items.iter().flat_map(|rule| &rule.fields);
-        for (name, field) in fields.chain(spider.carried()) {
-            let (shape, list) = shape(field);
-            match columns.iter_mut().find(|column| column.is_of(name)) {
+        let fields = spider.item_fields().flat_map(|(_, fields)| fields);
+        for (name, field) in fields.chain(spider.carried().cloned()) {
+            let (shape, list) = shape(&field);
+            match columns.iter_mut().find(|column| column.is_of(&name)) {
                 None => {
-                    let name_of_column = free_name(name, &columns);
-                    let from = Source::Field(name.clone());
+                    let name_of_column = free_name(&name, &columns);
+                    let from = Source::Field(name);
                     columns.push(Column { name: name_of_column, shape, list, from });
                 }
                 Some(column) if (column.shape, column.list) == (shape, list) => {}
@@ -138,7 +138,7 @@ const OWN: [(&str, Shape, Take); 10] = [
     ("final_url", Shape::Text, |item| item.final_url.as_deref().into()),
 ];
 
-/// The further columns of the items of a spider with kinds of pages.
+/// The further columns of the items of a spider with kinds of pages, or files.
 const OF_PAGES: [(&str, Shape, Take); 2] = [
     ("referrer", Shape::Text, |item| item.referrer.as_deref().into()),
     ("path", Shape::Json, |item| item.path.clone().into()),
@@ -146,7 +146,8 @@ const OF_PAGES: [(&str, Shape, Take); 2] = [
 
 /// Returns the columns that all items of a spider have.
 pub(super) fn own(spider: &Spider) -> impl Iterator<Item = (&'static str, Shape, Take)> {
-    let of_pages = if spider.pages.is_empty() { &[][..] } else { &OF_PAGES };
+    let has_ways = !spider.pages.is_empty() || !spider.downloads.is_empty();
+    let of_pages = if has_ways { &OF_PAGES[..] } else { &[] };
     OWN.iter().chain(of_pages).copied()
 }
 

@@ -5,6 +5,7 @@ mod columns;
 mod csv;
 mod directory;
 mod disk;
+mod files;
 mod growing;
 mod items;
 pub(crate) mod lock;
@@ -25,13 +26,14 @@ use parking_lot::Mutex;
 pub use postgres::Postgres;
 pub use stream::Stream;
 use trawl_common::names::WorkerId;
-use trawl_common::ports::{Error, ErrorKind, Result, Sink, SinkFactory};
+use trawl_common::ports::{Error, ErrorKind, FileStore, Result, Sink, SinkFactory};
 use trawl_common::settings::{self, Folder, Lines, SinkSettings};
-use trawl_common::spider::Spider;
+use trawl_common::spider::{Download, Spider};
 use trawl_web::Guard;
 
 use self::columns::Columns;
 use self::directory::Directory;
+use self::files::FileFolder;
 use self::items::ItemFile;
 use self::parquet::Parquet;
 use self::warc::Archive;
@@ -176,5 +178,10 @@ impl SinkFactory for Sinks {
     fn open(&self, spider: &Spider) -> Result<Vec<Arc<dyn Sink>>> {
         let sinks = spider.sinks.as_ref().unwrap_or(&self.default);
         sinks.iter().map(|sink| self.one(sink, spider)).collect()
+    }
+
+    fn open_files(&self, spider: &Spider, download: &Download) -> Result<Arc<dyn FileStore>> {
+        let to = self.path(&download.to, spider);
+        Ok(Arc::new(FileFolder::open(to, download.below.clone(), download.sync)?))
     }
 }

@@ -30,6 +30,11 @@ static MACHINE: LazyLock<String> = LazyLock::new(|| {
     if letters.len() == 8 { letters } else { format!("{:08x}", rand::random::<u32>()) }
 });
 
+/// Returns the id of this machine until its next boot: eight letters or digits.
+pub(super) fn machine() -> &'static str {
+    &MACHINE
+}
+
 /// Returns a new, unique name for a growing file of this process.
 pub(super) fn growing_name(name: &str, ending: &str) -> String {
     format!("_{name}~{}{:08x}{ending}", *MACHINE, rand::random::<u32>())

@@ -15,7 +15,7 @@
 //! | [`Schedules`] | submitting crawls by cron schedule |
 //! | [`Stats`] | the stats that people see |
 //! | [`Hosts`] | politeness: each host's schedule, its back-off, its robots.txt |
-//! | [`Cache`], [`PageHistories`], [`Sink`] | responses, the page history, items |
+//! | [`Cache`], [`PageHistories`], [`Sink`], [`FileStore`] | responses, the page history, items, downloaded files |
 //! | [`Sessions`] | cookies and log-ins of spiders |
 //! | [`Logs`] | the problems of a fleet, for people |
 //! | [`History`] | the permanent history of crawls, jobs and pages; on PostgreSQL alone |
@@ -26,6 +26,7 @@ mod cache;
 mod control;
 mod engine;
 mod error;
+mod files;
 mod frontier;
 pub mod health;
 mod history;
@@ -48,6 +49,7 @@ pub use cache::Cache;
 pub use control::{Control, FailedPage};
 pub use engine::{Engine, Joined, Joining, Opening, Requests, Session, SourcesRead};
 pub use error::{Error, ErrorKind, Fatal, Result, one_each};
+pub use files::{FileContent, FileStore, Left, PartialFile, Resume};
 pub use frontier::{
     Activity, BeatReply, Claimed, Completion, Disposition, Finish, Frontier, Heartbeat, OpenCrawl, PageVisit,
     Settled, Settlement,
@@ -94,7 +96,7 @@ pub struct Ports {
     pub schedules: Arc<dyn Schedules>,
     /// Commands to crawls.
     pub control: Arc<dyn Control>,
-    /// Where items go.
+    /// Where items and files go.
     pub sink_factory: Arc<dyn SinkFactory>,
     /// The log, for people.
     pub logs: Arc<dyn Logs>,

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::Result;
+use super::{FileStore, Result};
 use crate::frontier::Key;
 use crate::frontier::message::Message;
 use crate::names::CrawlRef;
-use crate::spider::Spider;
 use crate::spider::item::Item;
+use crate::spider::{Download, Spider};
 use crate::web::headers::Headers;
 use crate::web::response::Response;
 
@@ -64,11 +64,16 @@ pub trait Sink: Send + Sync {
     }
 }
 
-/// Opens the sinks of spiders.
+/// Opens the sinks of spiders, and the stores of their files.
 pub trait SinkFactory: Send + Sync {
     /// Opens the sinks that a spider's file names, or else those of the settings. Servers are connected to on
     /// first use.
     ///
     /// Fails with `Refused` if a sink cannot be opened as configured.
     fn open(&self, spider: &Spider) -> Result<Vec<Arc<dyn Sink>>>;
+
+    /// Opens the store of the files of a `[[download]]` of a spider.
+    ///
+    /// Fails with `Refused` if it cannot be opened as configured.
+    fn open_files(&self, spider: &Spider, download: &Download) -> Result<Arc<dyn FileStore>>;
 }

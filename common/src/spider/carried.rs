@@ -23,6 +23,8 @@ pub struct Carried {
     pub rule: Option<String>,
     /// The place in a list; `None` at its start, and outside lists.
     pub list: Option<ListPlace>,
+    /// The name of the `[[download]]` that keeps what the link leads to; `None` for a page.
+    pub download: Option<String>,
 }
 
 /// The place of a page in a list.
@@ -45,7 +47,7 @@ impl Carried {
             own["path"].as_array().into_iter().flatten().filter_map(text).take(MAX_PATH).collect();
         let pages = own["list"]["pages"].as_u64();
         let list = pages.map(|pages| ListPlace { pages, content: text(&own["list"]["content"]) });
-        Self { values, path, rule: text(&own["rule"]), list }
+        Self { values, path, rule: text(&own["rule"]), list, download: text(&own["download"]) }
     }
 
     /// Returns the data of a request.
@@ -59,6 +61,9 @@ impl Carried {
         }
         if let Some(ListPlace { pages, content }) = &self.list {
             own.insert("list".to_owned(), json!({"pages": pages, "content": content}));
+        }
+        if let Some(download) = &self.download {
+            own.insert("download".to_owned(), json!(download));
         }
         let mut data = self.values.clone();
         if !own.is_empty() {
@@ -90,6 +95,7 @@ mod tests {
             path: vec!["list".to_owned(), "detail".to_owned()],
             rule: Some("rows".to_owned()),
             list: Some(ListPlace { pages: 3, content: Some("ab".to_owned()) }),
+            download: Some("pictures".to_owned()),
         };
         assert_eq!(Carried::from_data(&carried.to_data()), carried);
         assert!(carried.is_from("detail") && carried.is_from("rows") && !carried.is_from("list"));

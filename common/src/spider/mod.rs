@@ -5,8 +5,10 @@ pub mod arguments;
 mod ban;
 mod carried;
 mod domains;
+mod download;
 pub mod file;
 mod file_hash;
+mod file_template;
 pub mod folder;
 mod follow;
 mod formats;
@@ -39,7 +41,9 @@ use std::num::NonZeroU64;
 pub use crate::frontier::judging::{Expect, Judging};
 pub use ban::{Ban, Bans, Then};
 pub use carried::{Carried, ListPlace, MAX_CARRIED_BYTES};
+pub use download::Download;
 pub use file_hash::{FileHash, InvalidFileHash};
+pub use file_template::{FileFacts, FileTemplate, InvalidFileTemplate, with_mark};
 pub use follow::Follow;
 pub use formats::{Csv, Formats, Xml};
 pub use handler::{Handler, Mode, ProxyUse};
@@ -114,6 +118,8 @@ pub struct Spider {
     pub pages: Vec<PageKind>,
     /// The ways to the further pages of lists.
     pub paginate: Vec<Paginate>,
+    /// The files that it keeps.
+    pub downloads: Vec<Download>,
     /// The formats of responses that it reads beside HTML and JSON.
     pub formats: Formats,
     /// The items to extract.
@@ -151,6 +157,7 @@ impl Spider {
             login: None,
             pages: Vec::new(),
             paginate: Vec::new(),
+            downloads: Vec::new(),
             formats: Formats::default(),
             items: vec![ItemRule::of_every_page(items)],
             handler: None,
@@ -190,6 +197,12 @@ impl Spider {
             let rules = kind.follow.iter().flatten().flat_map(|rule| &rule.carry);
             kind.carry.iter().chain(rules)
         })
+    }
+
+    /// Returns the fields of its items with the name of their kind, in the order of the file; those of files come last.
+    pub fn item_fields(&self) -> impl Iterator<Item = (Option<&str>, Vec<(String, Field)>)> {
+        let files = self.downloads.iter().map(|download| (Some(&*download.name.value), download.fields()));
+        self.items.iter().map(|rule| (rule.name.as_deref(), rule.fields.clone())).chain(files)
     }
 
     /// Whether its links say which kinds of pages led to them, and pass on values, or where in a list they are: then all its pages are

@@ -11,7 +11,7 @@ use trawl_common::web::url::Fingerprint;
 
 use crate::context::{Context, Within};
 use crate::document::found::outer_html;
-use crate::extraction::{Extraction, Link, ListEnd, ListState};
+use crate::extraction::{Extraction, Link, LinkKind, ListEnd, ListState};
 use crate::plan::paginate::{By, Paginate};
 use crate::values::budget::Budget;
 
@@ -149,5 +149,5 @@ fn add(context: &Context<'_>, extraction: &mut Extraction, next: NewRequest, car
         extraction.links.retain(|link| link.url != url);
     }
     let request = NewRequest { data: Some(carried.to_data()), url: url.to_string(), ..next };
-    extraction.links.push(Link { url, written, is_next: true, request: Some(Box::new(request)) });
+    extraction.links.push(Link { url, written, kind: LinkKind::Next, request: Some(Box::new(request)) });
 }

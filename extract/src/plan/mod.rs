@@ -28,6 +28,8 @@ pub(crate) struct Plan {
     pub(crate) pages: Vec<PageKind>,
     /// The further pages of lists.
     pub(crate) paginate: Vec<Paginate>,
+    /// The files to keep.
+    pub(crate) downloads: Vec<Download>,
     /// Whether links say which kinds of pages led to them.
     pub(crate) tracks: bool,
     pub(crate) follow: Option<Follow>,
@@ -181,6 +183,14 @@ pub(crate) struct LinkRule {
     pub(crate) carry: Vec<Field>,
     pub(crate) request: Option<RequestTemplate>,
     pub(crate) form: Option<Form>,
+}
+
+/// A rule for files.
+#[derive(Debug)]
+pub(crate) struct Download {
+    /// The numbers of the kinds of pages on which it looks for links; all pages if empty.
+    pub(crate) kinds: Vec<usize>,
+    pub(crate) links: LinkRule,
 }
 
 /// A form that is sent.

@@ -5,7 +5,7 @@ use trawl_common::mistake::{Mistake, Sited};
 use trawl_common::spider::{self, Spider};
 
 use super::planner::{Inside, Planner};
-use super::{Each, Follow, Form, LinkRule, PageKind};
+use super::{Download, Each, Follow, Form, LinkRule, PageKind};
 
 impl Planner {
     /// Plans the kinds of pages of a spider. A page of a kind with rules for its links needs `[follow]`, whose
@@ -18,6 +18,29 @@ impl Planner {
             self.plan.follow = Some(Follow::new(&usual));
         }
         self.plan.pages = spider.pages.iter().map(|kind| self.page(kind)).collect();
+    }
+
+    /// Plans the files of a spider. Without `[follow]` nothing but these is taken from pages.
+    pub(super) fn downloads(&mut self, spider: &Spider) {
+        if self.plan.follow.is_none() && !spider.downloads.is_empty() {
+            self.wanted.follow = true;
+            let usual =
+                spider::Follow { links: false, noindex: false, refresh: false, ..spider::Follow::default() };
+            self.plan.follow = Some(Follow::new(&usual));
+        }
+        let all = spider.downloads.iter().map(|download| self.download(spider, download)).collect();
+        self.plan.downloads = all;
+    }
+
+    fn download(&mut self, spider: &Spider, download: &spider::Download) -> Download {
+        let is_named =
+            |kind: &spider::PageKind| download.page.iter().any(|name| name.value == kind.name.value);
+        let kinds = spider.pages.iter().enumerate().filter(|(_, kind)| is_named(kind));
+        let what = |key: &str| {
+            format!("download.{}.{}", download.name.value, key.strip_prefix("follow.").unwrap_or(key))
+        };
+        let links = self.link_rule(&what, &download.links);
+        Download { kinds: kinds.map(|(number, _)| number).collect(), links }
     }
 
     fn page(&mut self, kind: &spider::PageKind) -> PageKind {

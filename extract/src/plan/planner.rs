@@ -61,6 +61,7 @@ impl Planner {
         };
         planner.plan.follow = spider.follow.as_ref().map(|follow| planner.follow(follow));
         planner.pages(spider);
+        planner.downloads(spider);
         planner.paginates(spider);
         let lapsed = spider.login.as_ref().and_then(|login| login.lapsed.selector.as_ref());
         planner.plan.lapsed =

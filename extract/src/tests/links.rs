@@ -70,12 +70,12 @@ fn what_comes_next_is_followed_besides_links_or_in_place_of_them() {
     assert_eq!(links(Follow { next: next(), links: false, ..Follow::default() }, page), ["dir/2", "dir/3"]);
     let area = Some(sited("p").into());
     assert_eq!(links(Follow { next: next(), area, ..Follow::default() }, page), ["dir/2", "dir/3"]);
-    let marks: Vec<bool> = found(Follow { next: next(), ..Follow::default() }, page)
+    let kinds: Vec<LinkKind> = found(Follow { next: next(), ..Follow::default() }, page)
         .links
         .iter()
-        .map(|link| link.is_next)
+        .map(|link| link.kind)
         .collect();
-    assert_eq!(marks, [true, true, false]);
+    assert_eq!(kinds, [LinkKind::Next, LinkKind::Next, LinkKind::Page]);
 }
 
 #[test]

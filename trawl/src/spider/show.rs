@@ -11,7 +11,7 @@ use trawl_common::spider::{Carried, LinkVerdict, Required};
 use trawl_common::text::printable;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::{Extracted, JudgedKind, JudgedLink, ListState, Tried, Unfit};
+use trawl_extract::{Extracted, JudgedKind, JudgedLink, LinkKind, ListState, Tried, Unfit};
 use trawl_worker::TrialSession;
 
 /// Maximum length of a displayed value.
@@ -47,8 +47,11 @@ pub(super) fn print(url: &CanonicalUrl, tried: &Tried, took: Duration, links: bo
     println!("{}, {} of them followed", counted(tried.links.len() as u64, "link"), count(followed as u64));
     if links {
         let (green, dim) = (AnsiColor::Green.on_default(), Style::new().dimmed());
-        for JudgedLink { url, verdict, request } in &tried.links {
+        for JudgedLink { url, verdict, kind, request } in &tried.links {
             match verdict.why_not() {
+                None if *kind == LinkKind::File => {
+                    println!("  {green}keep  {green:#} {url}{}", asks(request.as_deref()))
+                }
                 None => println!("  {green}follow{green:#} {url}{}", asks(request.as_deref())),
                 Some(why) => println!("  {dim}leave  {url} ({why}){dim:#}"),
             }
@@ -169,7 +172,7 @@ pub(super) fn print_json(
 ) {
     let Tried { response, extraction, links, kinds } = tried;
     let item = |Extracted { rule, number, fields }: &Extracted| json!({ "item": rule, "number": number, "fields": fields });
-    let link = |JudgedLink { url, verdict, request }: &JudgedLink| json!({ "url": url.as_str(), "followed": verdict.why_not().is_none(), "why": verdict.why_not(), "request": request });
+    let link = |JudgedLink { url, verdict, kind, request }: &JudgedLink| json!({ "url": url.as_str(), "followed": verdict.why_not().is_none(), "download": *kind == LinkKind::File, "why": verdict.why_not(), "request": request });
     let kind = |JudgedKind { name, why_not }: &JudgedKind| json!({ "name": name, "why_not": why_not });
     let unfit = |wanted: bool| {
         let unfit = extraction.unfit.iter().filter(|unfit| unfit.is_cut == wanted);

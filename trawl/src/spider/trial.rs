@@ -129,7 +129,7 @@ fn request(
     values: Map<String, Value>,
 ) -> Result<Option<Arc<Request>>, Fail> {
     let from = from.map(str::to_owned);
-    let carried = Carried { values, path: from.iter().cloned().collect(), rule: from, list: None };
+    let carried = Carried { values, path: from.iter().cloned().collect(), rule: from, ..Carried::default() };
     if carried == Carried::default() {
         return Ok(None);
     }

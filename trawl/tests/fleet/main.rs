@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod doctor;
+mod downloads;
 mod feeding;
 mod fileless;
 mod full;

@@ -19,13 +19,13 @@ use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::rate::Rate;
 use trawl_common::ports::{
-    Activity, BeatReply, Claim, Claimed, Completion, Disposition, Engine, Fatal, Frontier, Heartbeat, Joined,
-    Joining, Opening, Page, PageHistories, PageVisit, Ports, Result, Session, Settled, Settlement, Sink,
-    SinkFactory,
+    Activity, BeatReply, Claim, Claimed, Completion, Disposition, Engine, Fatal, FileStore, Frontier,
+    Heartbeat, Joined, Joining, Opening, Page, PageHistories, PageVisit, Ports, Result, Session, Settled,
+    Settlement, Sink, SinkFactory,
 };
 use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
-use trawl_common::spider::Spider;
 use trawl_common::spider::folder::Folder;
+use trawl_common::spider::{Download, Spider};
 use trawl_common::web::url::CanonicalUrl;
 use trawl_producer::{Html, Progress, RunPlan, Source};
 use trawl_testkit::changing_site::{ChangingPage, ChangingSite};
@@ -146,6 +146,10 @@ impl Sink for DeadlySink {
 impl SinkFactory for DeadlySink {
     fn open(&self, _: &Spider) -> Result<Vec<Arc<dyn Sink>>> {
         Ok(vec![Arc::new(Self(Arc::clone(&self.0)))])
+    }
+
+    fn open_files(&self, _: &Spider, _: &Download) -> Result<Arc<dyn FileStore>> {
+        unreachable!("its spider keeps no files")
     }
 }
 

@@ -15,6 +15,7 @@ use trawl_common::frontier::{Request, is_suspect};
 use trawl_common::ports::{Claim, OpenCrawl};
 use trawl_common::request::NewRequest;
 use trawl_common::settings::Retry;
+use trawl_common::spider::Carried;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_handlers::Stream;
@@ -81,6 +82,17 @@ impl ClaimedUrl {
                 || *new == NewRequest { data: new.data.clone(), ..NewRequest::get(new.url.as_str()) };
             !(self.spider.extractor.tracks() && is_plain())
         })
+    }
+
+    /// Returns its request and what that carries, if a `[[download]]` of its spider keeps the response as a file.
+    pub(crate) fn download(&self) -> Option<(Arc<Request>, Carried)> {
+        if self.spider.spider.downloads.is_empty() {
+            return None;
+        }
+        let request = self.message.work.request()?;
+        let carried = Carried::from_data(request.new.data.as_ref()?);
+        self.spider.download(carried.download.as_deref()?)?;
+        Some((Arc::clone(request), carried))
     }
 
     /// Returns the URL to fetch next: its own, or the target of the last redirect.

@@ -16,7 +16,7 @@ use trawl_common::task::NewTask;
 use trawl_common::text::printable;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::{Extracted, Extraction, Link};
+use trawl_extract::{Extracted, Extraction, Link, LinkKind};
 use trawl_handlers::{self as handlers, Ended, ItemsFile, Page, Stream};
 
 use super::logs::{MAX_SHOWN_BYTES, log, log_warning};
@@ -165,7 +165,7 @@ fn reading(about: &PageAbout<'_>, answer: Answer) -> Reading {
     for (work, written) in answer.urls.into_iter().filter_map(wanted) {
         match work {
             _ if !seen.insert(work.key()) => {}
-            Work::Url(url) => links.push(Link { url, written, is_next: false, request: None }),
+            Work::Url(url) => links.push(Link { url, written, kind: LinkKind::Page, request: None }),
             Work::Request(request) => requests.push(Arc::unwrap_or_clone(request)),
             Work::Task(_) => {}
         }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use trawl_common::frontier::route::Rule;
 use trawl_common::politeness::robots::RobotsName;
-use trawl_common::ports::Sink;
+use trawl_common::ports::{FileStore, Sink};
 use trawl_common::settings::{Politeness, Retry};
-use trawl_common::spider::{Bans, FileHash, Scope, Spider};
+use trawl_common::spider::{Bans, Download, FileHash, Scope, Spider};
 use trawl_extract::Extractor;
 use trawl_web::Fetcher;
 
@@ -34,6 +34,8 @@ pub(crate) struct LoadedSpider {
     pub(crate) extractor: Arc<Extractor>,
     pub(crate) empty_fields: EmptyFields,
     pub(crate) sinks: Vec<Arc<dyn Sink>>,
+    /// The stores of its files, one for each `[[download]]`.
+    pub(crate) files: Vec<Arc<dyn FileStore>>,
     /// The pages that wait for its sinks.
     pub(crate) backlog: SinkBacklog,
     /// The spider's running program, if it has one.
@@ -52,6 +54,12 @@ pub(super) struct ProgramVersion {
 }
 
 impl LoadedSpider {
+    /// Returns the `[[download]]` of this name, with the store of its files.
+    pub(crate) fn download(&self, name: &str) -> Option<(&Download, &dyn FileStore)> {
+        let mut rules = self.spider.downloads.iter().zip(&self.files);
+        rules.find(|(rule, _)| rule.name.value == name).map(|(rule, store)| (rule, &**store))
+    }
+
     /// Returns the retry policy for tasks and pages that its program fails at.
     pub(crate) fn program_retry(&self, settings: &Retry) -> Retry {
         let max = self.spider.handler.as_ref().and_then(|handler| handler.retries);
@@ -62,6 +70,7 @@ impl LoadedSpider {
     pub(super) fn has_sinks_of(&self, spider: &Spider) -> bool {
         let takes_same = self.spider.items == spider.items
             && self.spider.pages == spider.pages
+            && self.spider.downloads == spider.downloads
             && self.spider.handler.is_some() == spider.handler.is_some();
         self.spider.sinks == spider.sinks && takes_same
     }

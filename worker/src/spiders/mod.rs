@@ -196,6 +196,7 @@ impl Spiders {
             .filter(|other| other.spider.name == *name)
             .find(|other| other.has_sinks_of(&loaded.spider));
         loaded.sinks = self.sinks(&loaded.spider, like.as_deref())?;
+        loaded.files = self.files(&loaded.spider)?;
         Ok(loaded)
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{self, Sink};
+use trawl_common::ports::{self, FileStore, Sink};
 use trawl_common::spider::{FileHash, Handler, Spider};
 use trawl_extract::Ready;
 use trawl_web::Fetcher;
@@ -135,10 +135,11 @@ impl Spiders {
         }
         let mut loaded = self.ready(name, text.as_deref())?;
         loaded.sinks = self.sinks(&loaded.spider, before.loaded.as_deref())?;
+        loaded.files = self.files(&loaded.spider)?;
         Ok(Some(Known { loaded: Some(Arc::new(loaded)), text, wrong: None }))
     }
 
-    /// Prepares the spider with this text of its file, without its sinks.
+    /// Prepares the spider with this text of its file, without its sinks and the stores of its files.
     pub(super) fn ready(&self, name: &SpiderName, text: Option<&str>) -> Result<LoadedSpider, Unready> {
         let spider = self.folder.spider(name, text, &self.settings.items)?;
         let mistaken = |mistakes| match text {
@@ -164,6 +165,7 @@ impl Spiders {
             extractor: Arc::new(extractor),
             empty_fields: EmptyFields::new(&spider),
             sinks: Vec::new(),
+            files: Vec::new(),
             backlog: SinkBacklog::default(),
             program,
             version: spider.handler.as_ref().map(|handler| self.version(name, handler)),
@@ -175,6 +177,11 @@ impl Spiders {
         let files = self.versions.of(&self.folder, name, handler);
         let text = self.folder.text(name).ok().flatten().unwrap_or_default();
         ProgramVersion { files, shown: FileHash::from_text(&format!("{files} {text}")) }
+    }
+
+    /// Opens the stores of its files.
+    pub(super) fn files(&self, spider: &Spider) -> Result<Vec<Arc<dyn FileStore>>, ports::Error> {
+        spider.downloads.iter().map(|download| self.sink_factory.open_files(spider, download)).collect()
     }
 
     /// Returns its sinks: the same as before, if they have the same settings and take the same items.

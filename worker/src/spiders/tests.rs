@@ -9,7 +9,8 @@ use trawl_common::frontier::outcome::{Class, Failure, Outcome};
 use trawl_common::frontier::retry::Retry;
 use trawl_common::frontier::{Task, Work};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{self, OpenCrawl, Page, Requests, Terms};
+use trawl_common::ports::{self, FileStore, OpenCrawl, Page, Requests, Terms};
+use trawl_common::spider::Download;
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -38,6 +39,10 @@ impl Sink for Nowhere {
 impl SinkFactory for Nowhere {
     fn open(&self, _: &Spider) -> ports::Result<Vec<Arc<dyn Sink>>> {
         Ok(vec![Arc::new(Self)])
+    }
+
+    fn open_files(&self, _: &Spider, _: &Download) -> ports::Result<Arc<dyn FileStore>> {
+        unreachable!("no spider of these tests keeps files")
     }
 }
 
@@ -232,6 +237,10 @@ impl SinkFactory for LateSinks {
             0 => Ok(vec![Arc::new(Nowhere)]),
             _ => Err(ports::Error::new(ports::ErrorKind::Unavailable, "the disk is away")),
         }
+    }
+
+    fn open_files(&self, _: &Spider, _: &Download) -> ports::Result<Arc<dyn FileStore>> {
+        unreachable!("no spider of these tests keeps files")
     }
 }
 

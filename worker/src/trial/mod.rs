@@ -17,7 +17,7 @@ use trawl_common::spider::{Scope, Spider};
 use trawl_common::task::TaskView;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::{Extracted, Extraction, Extractor, Link, Tried, Untried};
+use trawl_extract::{Extracted, Extraction, Extractor, Link, LinkKind, Tried, Untried};
 use trawl_handlers::{CannotRun, Ended, FilePosition, Stream};
 use trawl_web::Fetcher;
 pub use trials::Trials;
@@ -122,7 +122,7 @@ async fn read_by(
             let asked_for = requests.into_iter().map(|request| Link {
                 url: request.url,
                 written: None,
-                is_next: false,
+                kind: LinkKind::Page,
                 request: None,
             });
             extraction.links.extend(asked_for);

@@ -44,14 +44,14 @@ enum Holds {
 /// Returns the tables of a spider: `one` for all its items, or one for each kind.
 pub(super) fn tables(one: Option<&str>, spider: &Spider) -> Result<Vec<Table>> {
     let mut tables: Vec<Table> = Vec::new();
-    for rule in &spider.items {
-        let name = identifier(one.or(rule.name.as_deref()).unwrap_or(spider.name.as_str()))?;
+    for (rule, fields) in spider.item_fields() {
+        let name = identifier(one.or(rule).unwrap_or(spider.name.as_str()))?;
         let at = tables.iter().position(|table| table.name == name).unwrap_or_else(|| {
             tables.push(Table::new(name, spider));
             tables.len() - 1
         });
-        tables[at].kinds.push(rule.name.clone());
-        for (name, field) in &rule.fields {
+        tables[at].kinds.push(rule.map(str::to_owned));
+        for (name, field) in &fields {
             tables[at].add(name, kind(field))?;
         }
     }

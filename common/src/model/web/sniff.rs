@@ -89,6 +89,14 @@ pub fn essence(content_type: &str) -> Option<&str> {
     types.next_back()
 }
 
+/// Whether the type and subtype `essence` are those that are wanted: `image/png`, or all of a kind as `image/*`.
+pub fn is_of(essence: &str, wanted: &str) -> bool {
+    match wanted.strip_suffix("/*") {
+        Some(kind) => essence.split_once('/').is_some_and(|(is, _)| is.eq_ignore_ascii_case(kind)),
+        None => essence.eq_ignore_ascii_case(wanted),
+    }
+}
+
 /// The one of several `Content-Type` fields that counts: the last that names a type. Of two that name the same, it is
 /// the one with a charset, or else with parameters.
 pub fn content_type<'a>(values: impl Iterator<Item = &'a str>) -> Option<&'a str> {

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod ban;
+mod download;
 mod expect;
 mod fields;
 mod follow;
@@ -134,6 +135,7 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
         spider.items = items;
     }
     kinds_of_pages(&mut file, spider, has_reader);
+    spider.downloads = download::downloads(&mut file, spider, has_reader);
     spider.session = file.within("session", |section| login::session(section, has_home));
     login(&mut file, spider, has_reader);
     let fields = expect::known(&spider.items);

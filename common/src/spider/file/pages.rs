@@ -105,7 +105,8 @@ fn when(mut section: Section<'_>) -> PageMatch {
     when
 }
 
-fn media_type(given: &Given<'_>) -> Option<String> {
+/// Reads a media type, or all of a kind.
+pub(super) fn media_type(given: &Given<'_>) -> Option<String> {
     let text = given.words()?.value.to_ascii_lowercase();
     let is_one = text.split_once('/').is_some_and(|(kind, rest)| {
         !kind.is_empty() && !rest.is_empty() && !text.contains([';', ' ', ',']) && !kind.contains('*')
@@ -181,7 +182,7 @@ fn form(section: &mut Section<'_>) -> Option<PageForm> {
 }
 
 /// Reads `carry`: fields whose values are passed on.
-fn carry(section: &mut Section<'_>) -> Vec<(String, Field)> {
+pub(super) fn carry(section: &mut Section<'_>) -> Vec<(String, Field)> {
     let fields = section.within("carry", fields::fields).unwrap_or_default();
     if fields.iter().any(|(name, _)| name.starts_with('$')) {
         section.refuse("carry", "a carried value's name does not begin with `$`");

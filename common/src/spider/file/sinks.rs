@@ -82,9 +82,9 @@ fn server(given: &Given<'_>) -> Option<ServerUrl> {
     }
 }
 
-/// Reads the path of a sink, and the folder that it must stay in: `None` for no restriction, if the text is from this
-/// machine.
-fn path(given: &Given<'_>, is_folder: bool) -> Option<(PathBuf, Option<PathBuf>)> {
+/// Reads the path of a sink or of a folder of files, and the folder that it must stay in: `None` for no restriction, if
+/// the text is from this machine.
+pub(super) fn path(given: &Given<'_>, is_folder: bool) -> Option<(PathBuf, Option<PathBuf>)> {
     let path = PathBuf::from(given.words_of(within_a_folder)?.value);
     if let Err(what) = check_path(&path.to_string_lossy()) {
         return given.wrong(what);
@@ -96,7 +96,7 @@ fn path(given: &Given<'_>, is_folder: bool) -> Option<(PathBuf, Option<PathBuf>)
         _ => given.wrong(format_args!(
             "a spider that is deployed, or comes with a crawl, writes nowhere but below the folder `spiders.sinks_dir` of the \
              settings, without `..`: write `{}`",
-            printable(&root.join("shop.jsonl").to_string_lossy(), 100)
+            printable(&root.join(if is_folder { "shop" } else { "shop.jsonl" }).to_string_lossy(), 100)
         )),
     }
 }
@@ -110,7 +110,7 @@ fn within_a_folder(value: &str) -> Result<(), &'static str> {
 }
 
 /// Reads a size: `1 GB`, or a number of bytes.
-fn size(given: &Given<'_>) -> Option<ByteSize> {
+pub(super) fn size(given: &Given<'_>) -> Option<ByteSize> {
     let size = match given.value.get_ref() {
         DeValue::Integer(_) => ByteSize::b(given.whole(1)?),
         _ => given.parsed()?,
@@ -124,11 +124,11 @@ pub(super) fn note_system_columns(given: &Given<'_>, spider: &Spider) {
     if !spider.sinks.iter().flatten().any(has_tables) {
         return;
     }
-    let fields = spider.items.iter().flat_map(|rule| &rule.fields).chain(spider.carried());
-    let names: Vec<&str> =
-        fields.map(|(name, _)| name.as_str()).filter(|name| is_system_column(name)).collect();
+    let of_items = spider.item_fields().flat_map(|(_, fields)| fields).map(|(name, _)| name);
+    let names = of_items.chain(spider.carried().map(|(name, _)| name.clone()));
+    let names: Vec<String> = names.filter(|name| is_system_column(name)).collect();
     if !names.is_empty() {
-        let names = listed(names.into_iter());
+        let names = listed(names.iter().map(String::as_str));
         given.wrong::<()>(format_args!(
             "PostgreSQL has columns of these names of its own, so a field needs another: {names}"
         ));

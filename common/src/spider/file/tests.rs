@@ -112,6 +112,15 @@ fn a_text_that_came_with_a_crawl_names_no_file_of_the_machine_that_works_by_it()
         let (_, wrong) = delivered(&format!("[[sinks]]\nkind = 'jsonl'\npath = '{path}'"));
         assert!(matches!(&wrong[..], [one] if one.contains("spiders.sinks_dir")), "{path}: {wrong:?}");
     }
+    for to in ["/srv/files", "../files", "items/../x", "files"] {
+        let (_, wrong) = delivered(&format!("[[download]]\nto = '{to}'"));
+        assert!(matches!(&wrong[..], [one] if one.contains("spiders.sinks_dir")), "{to}: {wrong:?}");
+    }
+    let (spider, wrong) = delivered("[[download]]\nto = 'items/{spider}'");
+    assert!(
+        wrong.is_empty() && spider.downloads[0].below.as_deref() == Some(Path::new("items")),
+        "{wrong:?}"
+    );
     let (spider, wrong) = delivered(
         "[[sinks]]\nkind = 'csv'\npath = 'items/{spider}/{worker}.csv'\n[[sinks]]\nkind = 'warc'\npath = 'items'",
     );

@@ -6,7 +6,7 @@ use trawl_common::frontier::{Request, Work};
 use trawl_common::ports::NewWork;
 use trawl_common::spider::LinkVerdict;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::Link;
+use trawl_extract::{Link, LinkKind};
 
 use crate::fetch::Fetching;
 use crate::job::ClaimedUrl;
@@ -26,9 +26,13 @@ pub(super) fn to_follow(
     let ClaimedUrl { url: page, message: Message { crawl, depth, .. }, spider, .. } = job;
     let home = landed.filter(|_| *depth == 0).unwrap_or(page);
     let (mut followed, mut left_out, mut left_out_keys) = (Vec::new(), LeftOut::default(), 0);
-    let mut take = |work: Work, url: &CanonicalUrl, written: Option<CanonicalUrl>, is_next: bool| {
-        let depth = if is_next { *depth } else { depth.saturating_add(1) };
-        match spider.scope.verdict(home, url, depth) {
+    let mut take = |work: Work, url: &CanonicalUrl, written: Option<CanonicalUrl>, kind: LinkKind| {
+        let depth = if kind == LinkKind::Next { *depth } else { depth.saturating_add(1) };
+        let verdict = match kind {
+            LinkKind::File => LinkVerdict::Follow,
+            LinkKind::Next | LinkKind::Page => spider.scope.verdict(home, url, depth),
+        };
+        match verdict {
             LinkVerdict::Elsewhere | LinkVerdict::Unwanted => {}
             // Parses the URL, so it is asked only about links within the scope.
             _ if matches!(work, Work::Url(_)) && !spider.fetcher.may_ask(url) => {}
@@ -41,11 +45,11 @@ pub(super) fn to_follow(
         }
         false
     };
-    for Link { url, written, is_next, request } in links {
+    for Link { url, written, kind, request } in links {
         let Some(request) = request else {
             let is_itself = job.message.work == url || Some(&url) == landed;
             if !is_itself && !fetching.known_links.has(crawl, url.as_str()) {
-                take(Work::Url(url.clone()), &url, written, is_next);
+                take(Work::Url(url.clone()), &url, written, kind);
             }
             continue;
         };
@@ -55,7 +59,7 @@ pub(super) fn to_follow(
             Ok(request) if !spider.fetcher.may_ask(&request.url) => {}
             Ok(request) => {
                 let url = request.url.clone();
-                take(request.into(), &url, written, is_next);
+                take(request.into(), &url, written, kind);
             }
             // The URL is too long for the key of a request.
             Err(_) => left_out_keys += 1,
@@ -64,7 +68,7 @@ pub(super) fn to_follow(
     let mut refused = Vec::new();
     for request in requests {
         let url = request.url.clone();
-        if !take(request.into(), &url, None, false) {
+        if !take(request.into(), &url, None, LinkKind::Page) {
             refused.push(url);
         }
     }

@@ -1,11 +1,13 @@
 //! Processes one URL from its slot to its outcome.
 
+mod file;
 mod history;
 mod identity;
 mod items;
 mod links;
 mod read;
 mod response;
+mod transfer;
 mod without;
 
 use std::sync::Arc;
@@ -36,8 +38,13 @@ use crate::schedule::sessions::Visit;
 /// 5. Extracts, unless the spider's program reads the page: that takes its own time, after all this. The same
 ///    holds for a program that handles failures.
 ///
+/// A file is downloaded instead: it has no history and no cache, and nothing is extracted from it.
+///
 /// Acting on the outcome is left to `settle`.
 pub(crate) async fn process(fetching: &Fetching, mut job: ClaimedUrl, permit: HostPermit) -> Processed {
+    if let Some((request, carried)) = job.download() {
+        return Processed::Settled(file::settled(fetching, job, request, carried, permit).await);
+    }
     let history = match RememberedPage::new(fetching, &job).await {
         Ok(history) => history,
         Err(outcome) => return Processed::Settled(Settlement::from_job(job, outcome)),

@@ -185,7 +185,7 @@ fn items_as(
 }
 
 /// Returns the URL of a page, or the key of a task.
-fn page_or_task(key: &Key) -> String {
+pub(super) fn page_or_task(key: &Key) -> String {
     key.page().map_or_else(|| key.to_string(), String::from)
 }
 

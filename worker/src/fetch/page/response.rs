@@ -1,6 +1,7 @@
 //! Returns the response to a URL: from the response cache, or from its host, following redirects one by one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 use tracing::debug;
@@ -14,11 +15,12 @@ use trawl_common::web::freshness::lifetime;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_web::{Answer, MAX_REDIRECTS, NoPage, Redirect, Trail};
+use trawl_web::{Answer, Fetcher, MAX_REDIRECTS, NoPage, Redirect, Trail};
 
 use super::failed;
 use super::history::RememberedPage;
 use super::identity::is_known;
+use super::transfer::Transfer;
 use crate::fetch::Fetching;
 use crate::job::ClaimedUrl;
 use crate::schedule;
@@ -41,7 +43,7 @@ pub(super) async fn response(
     let has_own = job.spider.spider.request != spider::Request::default() || job.spider.session.is_some();
     let is_own = job.own_request().is_some() || has_own;
     if settings.ttl.is_zero() || is_own {
-        return fetch(fetching, job, history, permit, visit).await;
+        return fetch(fetching, job, Wanted::Page(history), permit, visit).await;
     }
     if let Some(response) = cached(fetching, job, history).await {
         return match &response.redirected_to {
@@ -51,7 +53,7 @@ pub(super) async fn response(
             _ => Ok(response),
         };
     }
-    let response = fetch(fetching, job, history, permit, visit).await?;
+    let response = fetch(fetching, job, Wanted::Page(history), permit, visit).await?;
     let ttl = settings.keeps(lifetime(&response.headers, response.fetched_at));
     if let Err(error) = fetching.cache.put(&url, &response, ttl).await {
         debug!(%error, "response not cached");
@@ -99,29 +101,63 @@ async fn leads_to_known(fetching: &Fetching, job: &ClaimedUrl, page: &CanonicalU
     Ok(is_plain && page != *url && is_known(fetching, &message.crawl, url, &page).await?)
 }
 
-/// Requests the URL, and follows redirects as long as their hosts have a slot at once.
-async fn fetch(
+/// The purpose of the body of a response.
+pub(super) enum Wanted<'a> {
+    /// A page, whose remembered state is this.
+    Page(&'a RememberedPage),
+    /// A file, which is written as it arrives, to the store of this name.
+    File(&'a mut Transfer, &'a str),
+}
+
+impl Wanted<'_> {
+    /// Asks for the target of a job once.
+    async fn ask(&mut self, fetcher: &Fetcher, job: &ClaimedUrl) -> Result<Answer, Failure> {
+        let hop = job.message.hop.as_ref();
+        match (self, job.request()) {
+            (Self::File(transfer, _), _) => transfer.ask(fetcher, hop).await,
+            (Self::Page(_), Some(request)) => fetcher.ask_for(request, hop).await,
+            (Self::Page(history), None) => {
+                let redirect = hop.filter(|hop| hop.count > 0).map(|hop| &hop.url);
+                fetcher.ask(job.target(), &history.validators_for(redirect)).await
+            }
+        }
+    }
+
+    /// Returns the time until the response began, if its body took time of its own.
+    fn latency(&self) -> Option<Duration> {
+        match self {
+            Self::Page(_) => None,
+            Self::File(transfer, _) => transfer.latency(),
+        }
+    }
+
+    /// Returns the outcome of a job whose file cannot be written, or is not wanted after all.
+    fn outcome(&mut self, fetching: &Fetching, job: &mut ClaimedUrl) -> Option<Outcome> {
+        match self {
+            Self::Page(_) => None,
+            Self::File(transfer, store) => transfer.outcome(fetching, job, store),
+        }
+    }
+}
+
+/// Requests the URL, and follows redirects as long as their hosts have a slot at once. The response for a file has no
+/// body.
+pub(super) async fn fetch(
     fetching: &Fetching,
     job: &mut ClaimedUrl,
-    history: &RememberedPage,
+    mut wanted: Wanted<'_>,
     mut permit: HostPermit,
     visit: Option<&Arc<Visit>>,
 ) -> Result<Response, Outcome> {
     loop {
-        let redirect = job.message.hop.as_ref().filter(|hop| hop.count > 0);
-        let validators = history.validators_for(redirect.map(|hop| &hop.url));
         let target = job.target();
         let domain = HostKey::domain(&target.host());
         permit.wait_to_send().await;
         let begun = Instant::now();
-        let hop = job.message.hop.as_ref();
         let asking = apart::ask(&fetching.scheduling.domains, &job.spider, domain, async |fetcher| {
             let in_session = visit.map(|visit| fetcher.in_session(Arc::clone(visit) as _));
             let fetcher = in_session.as_ref().unwrap_or(fetcher);
-            match job.request() {
-                Some(request) => fetcher.ask_for(request, hop).await,
-                None => fetcher.ask(target, &validators).await,
-            }
+            wanted.ask(fetcher, job).await
         });
         let answer = match asking.await {
             Ok(answer) => answer,
@@ -131,7 +167,7 @@ async fn fetch(
             }
         };
         let took = begun.elapsed();
-        fetching.latencies.note(took);
+        fetching.latencies.note(wanted.latency().unwrap_or(took));
         metrics::fetched(backoff::status(&answer), took);
         let redirects = job.message.hop.as_ref().map_or(0, |hop| hop.count);
         trace::fetched(job.message.trace.as_deref(), target, redirects, status_or_class(&answer), took);
@@ -148,6 +184,9 @@ async fn fetch(
             (job.message.slot, job.message.turn) = (None, None);
             return Err(Outcome::Snooze { until });
         }
+        if let Some(outcome) = wanted.outcome(fetching, job) {
+            return Err(outcome);
+        }
         match answer {
             Ok(Answer::Page(response)) => {
                 if let Some(refusal) = trawl_web::refusal(&response) {
@@ -162,7 +201,7 @@ async fn fetch(
                 return Err(Outcome::Skipped(Skip::Unchanged));
             }
             Ok(Answer::Unread { .. }) => return Err(Outcome::Skipped(Skip::ContentType)),
-            Ok(Answer::Redirect(next)) => permit = follow(fetching, job, next).await?,
+            Ok(Answer::Redirect(next)) => permit = follow(fetching, job, &wanted, next).await?,
             Err(failure) if failure.is_refusal() => {
                 return Err(backoff::left_alone(&fetching.scheduling, job, failure).await);
             }
@@ -193,9 +232,19 @@ fn status_or_class(answer: &Result<Answer, Failure>) -> Result<Option<u16>, &'st
 
 /// Returns the permit to continue at `next`: it is scheduled like any URL, unless it was requested already. If a
 /// request is redirected, the response belongs to that request.
-async fn follow(fetching: &Fetching, job: &mut ClaimedUrl, next: Redirect) -> Result<HostPermit, Outcome> {
+async fn follow(
+    fetching: &Fetching,
+    job: &mut ClaimedUrl,
+    wanted: &Wanted<'_>,
+    next: Redirect,
+) -> Result<HostPermit, Outcome> {
     let mut trail = Trail::at(job.url.clone(), job.message.hop.clone(), MAX_REDIRECTS);
-    match trail.follow(next.clone(), &job.spider.scope) {
+    let followed = match wanted {
+        Wanted::Page(_) => trail.follow(next.clone(), &job.spider.scope),
+        // A file may be on any host.
+        Wanted::File(..) => trail.go(next.clone()).map_err(NoPage::from),
+    };
+    match followed {
         Ok(()) => {}
         Err(NoPage::Failed(failure)) => return Err(failed(fetching, job, failure)),
         Err(NoPage::OutOfScope(_) | NoPage::Unread(_)) => return Err(Outcome::Skipped(Skip::Scope)),

@@ -137,6 +137,11 @@ impl Domains {
         self.state.lock().kept_busy = Some(Instant::now());
     }
 
+    /// Records that a response of a domain has begun after this time. Its body, a file, takes time of its own.
+    pub(crate) fn mark_begun(&self, domain: HostKey, took: Duration) {
+        self.known.insert(domain, Speed::answered(took));
+    }
+
     /// The number of slow pages in flight.
     pub(crate) fn slow(&self) -> usize {
         self.state.lock().slow()

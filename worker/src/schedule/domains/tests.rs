@@ -307,3 +307,13 @@ async fn urls_of_a_slow_domain_begin_in_about_the_order_in_which_they_came() {
     let most = returns.iter().max().unwrap();
     assert!(latest < 50 && *most <= 5, "one came {latest} places late, one returned {most} times");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_domain_whose_file_has_begun_to_come_is_slow_and_gives_way_to_no_other() {
+    let domains = domains();
+    let mut file = domains.begin(page(0)).unwrap();
+    domains.mark_begun(domain(0), Duration::from_millis(100));
+    advance(SLOW_PAGE).await;
+    file.mark_slow().unwrap();
+    assert!(!domains.is_silent(&domain(0)) && !file.needs_permit());
+}

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::time::sleep;
-use trawl_common::ports::{Cache, Error, ErrorKind, Page, Result, Sink, SinkFactory};
-use trawl_common::spider::Spider;
+use trawl_common::ports::{Cache, Error, ErrorKind, FileStore, Page, Result, Sink, SinkFactory};
+use trawl_common::spider::{Download, Spider};
 use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
@@ -49,6 +49,10 @@ pub(super) struct Items(pub(super) Memory);
 impl SinkFactory for Items {
     fn open(&self, _spider: &Spider) -> Result<Vec<Arc<dyn Sink>>> {
         Ok(vec![Arc::new(Items(self.0.clone()))])
+    }
+
+    fn open_files(&self, _spider: &Spider, _download: &Download) -> Result<Arc<dyn FileStore>> {
+        unreachable!("no spider of these tests keeps files")
     }
 }
 

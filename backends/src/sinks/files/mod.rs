@@ -1,0 +1,8 @@
+//! Where downloaded files go.
+
+mod destination;
+mod folder;
+mod partial;
+mod staging;
+
+pub(super) use self::folder::FileFolder;

@@ -1,0 +1,86 @@
+//! `[[download]]`
+
+use std::collections::HashSet;
+
+use super::fields;
+use super::given::Given;
+use super::pages;
+use super::patterns;
+use super::section::Section;
+use super::sinks;
+use crate::mistake::Sited;
+use crate::spider::{Download, PageFollow, Spider};
+
+/// Maximum number of rules.
+const MAX_RULES: usize = 100;
+
+/// Reads all rules of a spider whose kinds of pages and items are read. `has_reader`: whether a program reads the
+/// pages.
+pub(super) fn downloads(file: &mut Section<'_>, spider: &Spider, has_reader: bool) -> Vec<Download> {
+    let Some(given) = file.get("download") else { return Vec::new() };
+    if has_reader {
+        given.wrong::<()>("the program of [handler] reads the pages and names the URLs: leave this out");
+        return Vec::new();
+    }
+    let all = given.list().unwrap_or_default();
+    if all.len() > MAX_RULES {
+        given.wrong::<()>(format_args!("there are {MAX_RULES} at most"));
+    }
+    let rules = spider.pages.iter().flat_map(|kind| kind.follow.iter().flatten());
+    let rules = rules.filter_map(|rule| rule.name.as_ref()).map(|name| name.value.clone());
+    let kinds = spider.pages.iter().map(|kind| kind.name.value.clone());
+    let items = spider.items.iter().filter_map(|rule| rule.name.clone());
+    let mut names: HashSet<String> = rules.chain(kinds).chain(items).collect();
+    all.iter().take(MAX_RULES).filter_map(|given| download(given, spider, &mut names)).collect()
+}
+
+fn download(given: &Given<'_>, spider: &Spider, names: &mut HashSet<String>) -> Option<Download> {
+    let mut section = Section::from_given(given)?;
+    let name = match section.get("name") {
+        Some(given) => given.text(),
+        None => Some(Sited::nowhere(Download::DEFAULT_NAME)),
+    };
+    if let Some(name) = &name {
+        if !fields::is_name(&name.value) {
+            given.wrong::<()>(fields::NO_NAME);
+        } else if !names.insert(name.value.clone()) {
+            given.wrong::<()>(format_args!(
+                "a kind of pages or items, a rule of one, or another [[download]] has the name `{}`: give each a `name` of its own",
+                name.value
+            ));
+        }
+    }
+    let page =
+        section.read("page", |given| patterns::one_or_more(given, |given| given.words())).unwrap_or_default();
+    for named in &page {
+        if spider.pages.iter().all(|kind| kind.name.value != named.value) {
+            let known = spider.pages.iter().map(|kind| kind.name.value.as_str());
+            given.no_such(named, format_args!("{}.page: there is no [[page]]", given.key), known);
+        }
+    }
+    let links = PageFollow {
+        name: name.clone(),
+        each: section.read("each", patterns::selector),
+        link: section
+            .read("link", |given| patterns::one_or_more(given, patterns::selector))
+            .unwrap_or_default(),
+        area: section.read("area", patterns::elements),
+        include: section.all("include", patterns::regex),
+        exclude: section.all("exclude", patterns::regex),
+        carry: pages::carry(&mut section),
+        request: None,
+        form: None,
+    };
+    if links.each.is_some() || !links.link.is_empty() {
+        section.refuse("area", "is for all links of a page: leave it out, or `each` and `link`");
+    }
+    let to = section.need("to", |given| sinks::path(given, true));
+    let path = section.read("path", Given::parsed).unwrap_or_default();
+    let max_size = section.read("max_size", sinks::size).unwrap_or(Download::DEFAULT_MAX_SIZE);
+    let types =
+        section.read("types", |given| patterns::one_or_more(given, pages::media_type)).unwrap_or_default();
+    let sync = section.read("sync", Given::flag).unwrap_or_default();
+    section.end();
+    let (to, below) = to?;
+    Some(Download { name: name?, page, links, to, below, path, max_size, types, sync })
+}
