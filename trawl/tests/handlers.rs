@@ -114,7 +114,7 @@ async fn a_spider_with_a_program_is_checked_and_tried() {
     assert_eq!(tried["items"][0]["fields"]["title"], "Shop");
     assert_eq!(
         tried["links"],
-        serde_json::json!([{ "url": "http://shop.example/b", "followed": true, "request": null, "why": null }])
+        serde_json::json!([{ "url": "http://shop.example/b", "followed": true, "download": false, "request": null, "why": null }])
     );
 }
 
