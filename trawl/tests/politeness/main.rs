@@ -69,7 +69,7 @@ async fn crawl_with(engine: Engine, urls: &[String], settings: &[(&str, &str)], 
             fs::write(fleet.folder.path().join("list.txt"), urls.join("\n")).unwrap();
             let mut command = fleet.command(&["crawl", "list.txt", "--json", "-q"]);
             command.env_remove("RABBITMQ_URL").env_remove("REDIS_URL").envs(settings.iter().copied());
-            let output = timeout(LIMIT * 3, command.output()).await.unwrap().unwrap();
+            let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
             serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
         }
         Engine::Fleet => {
@@ -89,7 +89,7 @@ async fn crawl_by(
     fs::write(fleet.folder.path().join("list.txt"), urls.join("\n")).unwrap();
     let worker = fleet.worker(settings);
     let mut producer = fleet.producer("list.txt");
-    timeout(LIMIT * 3, producer.envs(settings.iter().copied()).status()).await.unwrap().unwrap();
+    timeout(LIMIT, producer.envs(settings.iter().copied()).status()).await.unwrap().unwrap();
     let printed = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
     let stats: Value = serde_json::from_slice(&printed.stdout).unwrap();
     assert_eq!(stats["done"], fleet.items().await.len());
@@ -343,8 +343,7 @@ async fn hosts_that_never_answer_keep_no_other_waiting(engine: Engine) {
     let pages = world.pages();
     tokio::select! {
         stats = crawl(engine, &pages, &[("TRAWL__FETCH__TIMEOUT", "1h")]) => panic!("{stats}"),
-        // The others keep their places for an hour: that it comes at all is the promise.
-        asked = timeout(LIMIT * 3, world.asked_of(0, 301)) => asked.unwrap(),
+        asked = timeout(LIMIT, world.asked_of(0, 301)) => asked.unwrap(),
     }
 }
 

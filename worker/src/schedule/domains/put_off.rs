@@ -39,7 +39,7 @@ impl PutOff {
     /// Returns how long a URL of `domain` has to stay away; the domain holds `of` of `places`. This is the time that
     /// its places need after the URL that was put off last, or that all places need for one URL of each waiting domain.
     /// If `is_back`, the URL was put off before, and waits only for those that are due as well. A domain whose speed is
-    /// unknown counts as average.
+    /// unknown counts as average, and its URLs return with the first of them.
     pub(crate) fn put_off(
         &mut self,
         domain: &HostKey,
@@ -61,6 +61,9 @@ impl PutOff {
             }
             false => line.last.max(now) + step,
         };
+        // The first page of a domain shows how fast it is: the others need not wait for the places that it might need.
+        let first = line.due.front().map(|(at, _)| (*at).max(now) + MAX_LATE).filter(|_| takes.is_none());
+        let returns = first.map_or(returns, |first| returns.min(first));
         let returns = returns.clamp(now + MIN_DELAY, now + MAX_DELAY);
         line.join(returns);
         returns - now

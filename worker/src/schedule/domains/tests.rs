@@ -224,6 +224,18 @@ async fn urls_that_are_put_off_come_back_as_fast_as_their_domain_answers() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn urls_of_a_domain_of_which_nothing_is_known_return_with_the_first_of_them() {
+    let domains = domains();
+    let mut pages = full(&domains, 12 * SLOW_PAGE).await;
+    let _others: Vec<_> = (1..200).filter_map(|number| domains.begin(page(number)).ok()).collect();
+    advance(12 * SLOW_PAGE).await;
+    pages.pop_front();
+    let away: Vec<_> = (0..100).filter_map(|_| domains.begin(page(200)).err()).collect();
+    assert!(away.len() > 90, "there is hardly a place for it");
+    assert!(away[90] <= away[0] + 2 * SLOW_PAGE, "{away:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_place_is_left_for_each_url_that_is_about_to_return() {
     let domains = domains();
     let mut pages = full(&domains, 12 * SLOW_PAGE).await;
