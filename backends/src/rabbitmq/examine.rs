@@ -37,7 +37,6 @@ pub async fn examine(broker: &settings::RabbitMq, queues: &Queues) -> Vec<Findin
 /// Returns a warning if this version can permanently stop dead-lettering over an `x-death` that it cannot read: 3.10.8
 /// does, 4.0.5 does not.
 pub(super) fn fault(version: &str, queues: &Queues) -> Option<Finding> {
-    let major: u32 = version.split('.').next()?.parse().ok()?;
     let what = format!(
         "rabbitmq {version}: whoever may write to the default exchange can stop all dead-lettering of the node, and the \
          delay ladder with it, for good by one message"
@@ -46,7 +45,7 @@ pub(super) fn fault(version: &str, queues: &Queues) -> Option<Finding> {
         "give other programs a user that may write to the exchange `{}` alone (docs/attacks.md), or run RabbitMQ 4",
         names::URLS
     );
-    let is_faulty = major < 4 && queues.kind == QueueType::Quorum;
+    let is_faulty = is_older(version, [4, 0]) && queues.kind == QueueType::Quorum;
     is_faulty.then(|| Finding::warning(SUBJECT, what).advise(advice))
 }
 

@@ -115,7 +115,11 @@ pub async fn evicts(link: &Link) -> bool {
 /// Returns the policy by which the server evicts entries when its memory is full; `None` if it does not, or does
 /// not say.
 pub(crate) async fn eviction(link: &Link) -> Option<String> {
-    let info: InfoDict = redis::cmd("INFO").arg("memory").query_async(&mut link.clone()).await.ok()?;
+    eviction_in(&redis::cmd("INFO").arg("memory").query_async(&mut link.clone()).await.ok()?)
+}
+
+/// Likewise, by what the server says of its memory.
+pub(crate) fn eviction_in(info: &InfoDict) -> Option<String> {
     let is_bounded = info.get::<u64>("maxmemory").is_some_and(|limit| limit > 0);
     info.get::<String>("maxmemory_policy").filter(|policy| is_bounded && policy != "noeviction")
 }

@@ -9,7 +9,7 @@ use trawl_common::finding::Finding;
 use trawl_common::settings;
 use trawl_common::time::UnixMs;
 
-use super::connect::{connect, eviction};
+use super::connect::{connect, eviction, eviction_in};
 use super::schema::check_schema;
 use crate::redis::{Link, failed};
 use crate::versions::is_older;
@@ -43,7 +43,7 @@ pub async fn examine(settings: &settings::Redis) -> Vec<Finding> {
         all.push(Finding::warning(SUBJECT, what).advise("update it to 7.0 or newer"));
     }
     all.extend(check_schema(&link).await.err().map(|error| Finding::error(SUBJECT, error)));
-    all.extend(eviction_of(&link).await);
+    all.extend(eviction_in(&info).map(|policy| evicting(&policy)));
     if text("aof_enabled") == "0" {
         let what = "a crash takes what redis has not saved: RabbitMQ has the orders and the URLs, but not what was done since";
         all.push(Finding::warning(SUBJECT, what).advise("run it with `--appendonly yes`"));
@@ -58,7 +58,9 @@ pub async fn examine(settings: &settings::Redis) -> Vec<Finding> {
     let (used, limit) = (number("used_memory"), number("maxmemory"));
     if limit > 0 && used >= limit / 100 * NEARLY_FULL {
         let what = format!("{} of its {} MB of memory are in use", used / 1_000_000, limit / 1_000_000);
-        all.push(Finding::warning(SUBJECT, what).advise("raise `maxmemory`, or set `dedup = \"packed\"`"));
+        all.push(
+            Finding::warning(SUBJECT, what).advise("raise `maxmemory`, or set `redis.dedup = \"packed\"`"),
+        );
     }
     all.extend(clock_of(&link).await);
     all
@@ -66,20 +68,19 @@ pub async fn examine(settings: &settings::Redis) -> Vec<Finding> {
 
 /// Logs a warning if the server may evict records when its memory is full.
 pub async fn warn_of_eviction(link: &Link) {
-    if let Some(warning) = eviction_of(link).await {
-        warn!("{warning}");
+    if let Some(policy) = eviction(link).await {
+        warn!("{}", evicting(&policy));
     }
 }
 
-/// Returns a finding if the server may evict records when its memory is full.
-async fn eviction_of(link: &Link) -> Option<Finding> {
-    let policy = eviction(link).await?;
+/// Returns the finding that the server may evict records when its memory is full.
+fn evicting(policy: &str) -> Finding {
     let what = format!("its policy is {policy}: it may evict records when its memory is full");
     let advice = "set `maxmemory-policy noeviction`";
-    Some(match policy.starts_with("allkeys") {
+    match policy.starts_with("allkeys") {
         true => Finding::error(SUBJECT, what).advise(advice),
         false => Finding::warning(SUBJECT, what).advise(advice),
-    })
+    }
 }
 
 /// Compares the server's clock with this machine's.

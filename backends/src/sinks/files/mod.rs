@@ -1,4 +1,4 @@
-//! Where downloaded files go.
+//! The folders of downloaded files.
 
 mod destination;
 mod folder;

@@ -58,22 +58,7 @@ fn download(given: &Given<'_>, spider: &Spider, names: &mut HashSet<String>) -> 
             given.no_such(named, format_args!("{}.page: there is no [[page]]", given.key), known);
         }
     }
-    let links = PageFollow {
-        name: name.clone(),
-        each: section.read("each", patterns::selector),
-        link: section
-            .read("link", |given| patterns::one_or_more(given, patterns::selector))
-            .unwrap_or_default(),
-        area: section.read("area", patterns::elements),
-        include: section.all("include", patterns::regex),
-        exclude: section.all("exclude", patterns::regex),
-        carry: pages::carry(&mut section),
-        request: None,
-        form: None,
-    };
-    if links.each.is_some() || !links.link.is_empty() {
-        section.refuse("area", "is for all links of a page: leave it out, or `each` and `link`");
-    }
+    let links = PageFollow { name: name.clone(), ..pages::links(&mut section) };
     let to = section.need("to", |given| sinks::path(given, true));
     let path = section.read("path", Given::parsed).unwrap_or_default();
     let max_size = section.read("max_size", sinks::size).unwrap_or(Download::DEFAULT_MAX_SIZE);

@@ -118,19 +118,11 @@ fn follow(mut section: Section<'_>, names: &mut HashSet<String>) -> PageFollow {
     for key in OF_ALL {
         section.refuse(key, "holds for all pages: put it into [follow]");
     }
-    let each = section.read("each", patterns::selector);
     let follow = PageFollow {
         name: section.read("name", |given| name(given, names)),
-        link: section
-            .read("link", |given| patterns::one_or_more(given, patterns::selector))
-            .unwrap_or_default(),
-        area: section.read("area", patterns::elements),
-        include: section.all("include", patterns::regex),
-        exclude: section.all("exclude", patterns::regex),
-        carry: carry(&mut section),
         request: section.read("request", request),
         form: form(&mut section),
-        each,
+        ..links(&mut section)
     };
     if follow.request.as_ref().is_some_and(|request| request.has("url")) {
         for key in ["link", "area", "include", "exclude"] {
@@ -142,11 +134,29 @@ fn follow(mut section: Section<'_>, names: &mut HashSet<String>) -> PageFollow {
             section.refuse(key, "is for links: leave it out, or `form`");
         }
     }
-    if follow.each.is_some() || !follow.link.is_empty() {
-        section.refuse("area", "is for all links of a page: leave it out, or `each` and `link`");
-    }
     section.end();
     follow
+}
+
+/// Reads which links of a page a rule is for, and which values go along with them.
+pub(super) fn links(section: &mut Section<'_>) -> PageFollow {
+    let links = PageFollow {
+        name: None,
+        each: section.read("each", patterns::selector),
+        link: section
+            .read("link", |given| patterns::one_or_more(given, patterns::selector))
+            .unwrap_or_default(),
+        area: section.read("area", patterns::elements),
+        include: section.all("include", patterns::regex),
+        exclude: section.all("exclude", patterns::regex),
+        carry: carry(section),
+        request: None,
+        form: None,
+    };
+    if links.each.is_some() || !links.link.is_empty() {
+        section.refuse("area", "is for all links of a page: leave it out, or `each` and `link`");
+    }
+    links
 }
 
 /// Reads `request`: how links are requested.
