@@ -2,8 +2,6 @@
 
 mod machine;
 
-use std::path::Path;
-
 use anstream::println;
 use anstyle::{AnsiColor, Style};
 use trawl_backends::fleet;
@@ -11,12 +9,13 @@ use trawl_cli::{Fail, Global, Outcome, mistakes, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::explain;
 use trawl_common::finding::{Finding, Verdict};
+use trawl_common::names::SpiderName;
 use trawl_common::settings::Settings;
 use trawl_common::spider::Origin;
 use trawl_common::spider::arguments::Arguments;
-use trawl_common::spider::file::Reading;
-use trawl_common::spider::folder::Folder;
+use trawl_common::spider::folder::{Folder, Unusable};
 use trawl_common::text::counted;
+use trawl_extract::Examined;
 
 use crate::backend::Backend;
 use crate::spider::examine::examine;
@@ -65,12 +64,14 @@ fn spiders(settings: &Settings) -> Vec<Finding> {
         Ok(names) => names,
         Err(error) => return vec![Finding::error(SUBJECT, format_args!("{shown}: {error}"))],
     };
-    let files = names.iter().map(|name| folder.file(name));
-    let mistaken: Vec<Finding> = files
-        .filter_map(|file| {
-            let advice = format!("`trawl spider check {}` shows each mistake at its place", file.display());
-            let trouble = trouble_of(&file, settings)?;
-            Some(Finding::error(SUBJECT, trouble).advise(advice))
+    let mistaken: Vec<Finding> = names
+        .iter()
+        .filter_map(|name| {
+            let advice = format!(
+                "`trawl spider check {}` shows each mistake at its place",
+                folder.file(name).display()
+            );
+            Some(Finding::error(SUBJECT, trouble_of(&folder, name, settings)?).advise(advice))
         })
         .collect();
     let count = match (names.len(), mistaken.len()) {
@@ -82,15 +83,14 @@ fn spiders(settings: &Settings) -> Vec<Finding> {
 }
 
 /// Returns what keeps a worker on this machine from using a spider's file, if anything does.
-fn trouble_of(file: &Path, settings: &Settings) -> Option<String> {
-    let examined = match examine(file, &Arguments::default(), settings, Origin::Local) {
-        Ok(examined) => examined,
-        Err(error) => return Some(error.to_string()),
-    };
-    let Reading { mistakes, unset, .. } = &examined.reading;
-    let first = mistakes.iter().chain(unset).next()?;
-    let place = first.place.map(|place| format!(":{place}")).unwrap_or_default();
-    Some(format!("{}{place}: {first}", file.display()))
+fn trouble_of(folder: &Folder, name: &SpiderName, settings: &Settings) -> Option<Unusable> {
+    let Examined { text, reading, .. } =
+        match examine(&folder.file(name), &Arguments::default(), settings, Origin::Local) {
+            Ok(examined) => examined,
+            Err(error) => return Some(error),
+        };
+    let mistakes = [reading.mistakes, reading.unset].concat();
+    (!mistakes.is_empty()).then(|| folder.mistaken(name, &text, mistakes))
 }
 
 /// Asks the fleet for its workers.

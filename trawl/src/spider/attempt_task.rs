@@ -5,7 +5,6 @@ use std::sync::Arc;
 use anstream::println;
 use anstyle::Style;
 use serde_json::{Value, json};
-use trawl_backends::embedded::Embedded;
 use trawl_cli::{Fail, Outcome, SpiderArg, counted, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::frontier::TaskKey;
@@ -16,9 +15,10 @@ use trawl_common::spider::folder::Folder;
 use trawl_common::task::{NewTask, Recipe, TaskView};
 use trawl_common::text::printable;
 use trawl_handlers::{Ended, FilePosition, ItemsFile};
-use trawl_worker::{HandlerProxy, TaskTrial};
+use trawl_worker::TaskTrial;
 
 use super::examine::load;
+use super::trial::proxy_alone;
 
 /// Maximum length of a printed value.
 const MAX_SHOWN: usize = 400;
@@ -36,9 +36,7 @@ pub(super) async fn run(
         return Err(Fail::usage(format!("the spider {} has no [handler] that could do a task", spider.name)));
     };
     let max_retries = handler.retries.or(spider.retry.max).unwrap_or(settings.retry.max);
-    // Hosts are asked as a standalone crawl would ask them.
-    let alone = Embedded::in_memory().map_err(Fail::run)?;
-    let proxy = HandlerProxy::alone(Arc::new(settings), alone.hosts());
+    let (_alone, proxy) = proxy_alone(&Arc::new(settings))?;
     let trial = TaskTrial::new(&spider, folder.program_folder(&spider.name), &proxy);
     let trial = trial.map_err(|error| Fail::usage(error.to_string()))?;
     let task = TaskView {

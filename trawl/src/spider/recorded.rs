@@ -19,6 +19,9 @@ use trawl_extract::{Extracted, JudgedLink, Tried};
 /// Maximum length of the part of a file's name that comes from the URL.
 const MAX_NAME: usize = 60;
 
+/// The part of a body's file name between the name of its record and the ending of its type.
+const BODY: &str = ".body.";
+
 /// A recorded page.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,10 +54,10 @@ impl Recorded {
     ) -> Self {
         let Response { status, headers, redirected_to, fetched_at, .. } = &tried.response;
         let asked = json!([url.as_str(), from, carry]).to_string();
-        let number = Fingerprint::from_text(&asked).short() as u16;
+        let number = Fingerprint::from_text(&asked).short() as u32;
         let kind = tried.response.content_type().unwrap_or_default();
         let ending = ["html", "json", "xml", "csv"].into_iter().find(|ending| kind.contains(ending));
-        let body = format!("{}-{:04x}.{}", slug(url), number, ending.unwrap_or("body"));
+        let body = format!("{}-{number:08x}{BODY}{}", slug(url), ending.unwrap_or("bin"));
         Self {
             url: url.to_string(),
             redirected_to: redirected_to.as_ref().map(CanonicalUrl::to_string),
@@ -64,8 +67,7 @@ impl Recorded {
             fetched_at: *fetched_at,
             from,
             carry,
-            // A page in JSON would have the name of its record.
-            body: body.replace(".json", ".body.json"),
+            body,
             expected: outcome(tried),
         }
     }
@@ -80,7 +82,7 @@ impl Recorded {
         for entry in entries {
             let path = entry.map_err(|error| unreadable(folder, error))?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if name.ends_with(".json") && !name.ends_with(".body.json") {
+            if name.ends_with(".json") && !name.contains(BODY) {
                 let text = fs::read(&path).map_err(|error| unreadable(&path, error))?;
                 let record = serde_json::from_slice(&text).map_err(|error| unreadable(&path, error))?;
                 all.push((path, record));
@@ -95,8 +97,8 @@ impl Recorded {
         fs::create_dir_all(folder).map_err(|error| unreadable(folder, error))?;
         let path = folder.join(&self.body);
         fs::write(&path, body).map_err(|error| unreadable(&path, error))?;
-        let name = self.body.rsplit_once('.').map_or(&*self.body, |(name, _)| name);
-        let path = folder.join(format!("{}.json", name.trim_end_matches(".body")));
+        let name = self.body.split_once(BODY).map_or(&*self.body, |(name, _)| name);
+        let path = folder.join(format!("{name}.json"));
         self.rewrite(&path)?;
         Ok(path)
     }

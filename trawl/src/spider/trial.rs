@@ -68,9 +68,7 @@ impl Trial {
     pub(super) fn begin(arg: &SpiderArg, folder: &Folder, settings: Settings) -> Result<Self, Fail> {
         let (spider, Ready { extractor, scope, bans, login }) = load(arg, folder, &settings, false)?;
         let settings = Arc::new(settings);
-        // Hosts are asked as a standalone crawl would ask them.
-        let alone = Embedded::in_memory().map_err(Fail::run)?;
-        let proxy = HandlerProxy::alone(Arc::clone(&settings), alone.hosts());
+        let (alone, proxy) = proxy_alone(&settings)?;
         let reader = PageReader::start(&settings).map_err(Fail::run)?;
         let reader = reader
             .with_program(&spider, folder.program_folder(&spider.name), &proxy)
@@ -120,6 +118,13 @@ impl Trial {
     pub(super) async fn end(self) {
         self.reader.end().await;
     }
+}
+
+/// Returns a proxy that asks hosts as a standalone crawl would ask them, and the store of their schedules.
+pub(super) fn proxy_alone(settings: &Arc<Settings>) -> Result<(Embedded, Arc<HandlerProxy>), Fail> {
+    let alone = Embedded::in_memory().map_err(Fail::run)?;
+    let proxy = HandlerProxy::alone(Arc::clone(settings), alone.hosts());
+    Ok((alone, proxy))
 }
 
 /// Returns the request for a page with what those that led to it pass on; `None` if that is nothing.
