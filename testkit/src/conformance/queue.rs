@@ -233,6 +233,7 @@ pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine
         wake: Some(wake.at),
         slot: until,
         turn: in_waitlist,
+        since: Some(UnixMs(wake.at.0 - 9_000)),
         hop,
         refusals: 3,
         lapses: 2,

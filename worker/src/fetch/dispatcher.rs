@@ -3,7 +3,6 @@
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::FutureExt;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -12,7 +11,6 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use trawl_common::frontier::outcome::Outcome;
 use trawl_common::ports::{Claim, Fatal};
-use trawl_common::time::UnixMs;
 use trawl_common::trace;
 
 use super::Fetching;
@@ -99,11 +97,11 @@ async fn fetch(
                 fetch_permit = fetch_permit.filter(|_| under_way.needs_permit());
                 tokio::select! {
                     processed = &mut working => processed,
-                    away = under_way.gives_way(&fetching.threads) => Ok(put_off(&job, away)),
+                    away = under_way.gives_way(&fetching.threads) => Ok(Processed::Settled(away.settle(job.clone()))),
                 }
             }
             // Others could not start while it continues.
-            Err(away) => Ok(put_off(&job, away)),
+            Err(away) => Ok(Processed::Settled(away.settle(job.clone()))),
         },
     };
     if processed.as_ref().is_ok_and(is_answered) {
@@ -144,11 +142,6 @@ fn is_answered(processed: &Processed) -> bool {
         Some(Outcome::Retry { failure, .. } | Outcome::Failed(failure, _)) => failure.status.is_some(),
         Some(_) => false,
     }
-}
-
-/// Snoozes it for this time.
-fn put_off(job: &ClaimedUrl, away: Duration) -> Processed {
-    Processed::Settled(Settlement::snooze(job.clone(), UnixMs::now().plus(away)))
 }
 
 /// Returns the outcome of a job, unless handling it panics.

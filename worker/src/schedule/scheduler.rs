@@ -32,7 +32,7 @@ use crate::job::NoPage;
 use crate::job::settlement::Settlement;
 use crate::schedule::backoff::refused;
 use crate::schedule::blameless::wanting_until;
-use crate::schedule::domains::{Candidate, SLOW_PAGE};
+use crate::schedule::domains::{Away, Candidate, SLOW_PAGE};
 use crate::schedule::sessions::{Hold, Sessions};
 use crate::telemetry::idle_reasons::Why;
 
@@ -194,9 +194,13 @@ impl Scheduler {
                 self.reserved.insert(job, wait);
                 continue;
             }
-            let away = hold.and_then(Hold::away).or_else(|| job.spider.backlog.put_off(ahead));
-            if let Some(until) = away.or_else(|| self.keeps_away(&job)) {
+            if let Some(until) = hold.and_then(Hold::away).or_else(|| job.spider.backlog.put_off(ahead)) {
                 self.pass_on(Settlement::snooze(job, until)).await;
+                continue;
+            }
+            if let Some(away) = self.scheduling.domains.keeps_away(&Candidate::new(&job)) {
+                let key = job.spider.politeness.host_policy(&job.target().host()).key;
+                self.put_off(job, &key, away).await;
                 continue;
             }
             match prepare(&self.scheduling, &job, now) {
@@ -307,6 +311,7 @@ impl Scheduler {
         };
         match self.scheduling.domains.begin(Candidate::new(&job)) {
             Ok(under_way) => {
+                job.message.since = None;
                 // Jobs that delay others wait, unless they run alone anyway.
                 let fetch_permit = Some(fetch_permit).filter(|_| is_alone || under_way.needs_permit());
                 let permits = Permits { host_permit, fetch_permit, under_way, is_alone };
@@ -314,9 +319,7 @@ impl Scheduler {
             }
             Err(away) => {
                 due.permits.give_back(fetch_permit);
-                let until = UnixMs::now().plus(away);
-                self.scheduling.idle_reasons.waits(host_permit.host(), until, Why::Slow);
-                self.pass_on(Settlement::snooze(job, until)).await;
+                self.put_off(job, host_permit.host(), away).await;
                 None
             }
         }
@@ -352,12 +355,10 @@ impl Scheduler {
         });
     }
 
-    /// The time until which a job's domain, which is slow, has no permit for it.
-    fn keeps_away(&self, job: &ClaimedUrl) -> Option<UnixMs> {
-        let until = UnixMs::now().plus(self.scheduling.domains.keeps_away(&Candidate::new(job))?);
-        let key = job.spider.politeness.host_policy(&job.target().host()).key;
-        self.scheduling.idle_reasons.waits(&key, until, Why::Slow);
-        Some(until)
+    /// Settles a job whose domain has no place for it.
+    async fn put_off(&self, job: ClaimedUrl, host: &HostKey, away: Away) {
+        self.scheduling.idle_reasons.waits(host, away.until(), Why::Slow);
+        self.pass_on(away.settle(job)).await;
     }
 
     /// Whether another job can wait here. Slow pages in flight count like waiting jobs, so that the broker

@@ -103,7 +103,7 @@ impl UnknownRobots {
         &mut self,
         scheduling: &Arc<Scheduling>,
         origin: Origin,
-        job: ClaimedUrl,
+        mut job: ClaimedUrl,
     ) -> Option<(ClaimedUrl, Duration)> {
         // Jobs taken together with those that took the last room wait with them.
         let has_space = self.has_space() || self.crowded_until().is_some();
@@ -123,8 +123,10 @@ impl UnknownRobots {
             && self.files(|_| true, &domain).leaves_space(self.max_files)
             && open_files::has_room();
         if !has_space || !may_ask {
-            let away = self.put_off.put_off(&domain, None, soon.of_domain, self.max_waiting, false);
-            return Some((job, away));
+            let since = job.message.since;
+            let away = self.put_off.put_off(&domain, since, None, soon.of_domain, self.max_waiting);
+            job.message.since = Some(away.since);
+            return Some((job, away.wait));
         }
         let (scheduling, spider) = (Arc::clone(scheduling), Arc::clone(&job.spider));
         self.jobs += 1;

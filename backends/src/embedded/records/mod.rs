@@ -153,7 +153,7 @@ pub(crate) fn update(db: &Connection, id: i64, record: &Record) -> Result<()> {
 }
 
 /// Stores that a URL is parked, with the state in its message: its slot or its position in the host's waitlist,
-/// its redirects so far, the numbers of refusals and lapses.
+/// its redirects so far, the numbers of refusals and lapses, and since when it has been put off.
 pub(crate) fn park(
     db: &Connection,
     id: i64,
@@ -164,7 +164,7 @@ pub(crate) fn park(
     let hop = message.hop.as_ref();
     db.prepare_cached(
         "UPDATE records SET due = ?2, starts = ?3, attempts = ?4, slot = ?5, hop = ?6, hops = ?7, refusals = ?8, turn = ?9,
-                            looks = ?10, lapses = ?11
+                            looks = ?10, lapses = ?11, since = ?12
          WHERE id = ?1",
     )?
     .execute(params![
@@ -179,6 +179,7 @@ pub(crate) fn park(
         message.turn.map(|(turn, _)| sql_ms(turn)),
         message.turn.map_or(0, |(_, looks)| looks),
         message.lapses,
+        message.since.map(sql_ms),
     ])?;
     Ok(())
 }
@@ -248,6 +249,7 @@ pub(crate) struct Stored {
     lapses: u16,
     turn: Option<UnixMs>,
     looks: u8,
+    since: Option<UnixMs>,
 }
 
 /// A record that cannot be read.
@@ -265,7 +267,7 @@ pub(crate) struct Unreadable {
 
 /// The columns that [`Stored::read`] reads.
 pub(crate) const COLUMNS: &str = "SELECT r.id, r.crawl, r.lane, r.due, r.attempts, r.starts, r.deadline + c.idle AS deadline, \
-                                 r.url AS url, r.depth, r.slot, r.referrer, r.hop, r.hops, r.refusals, r.turn, r.looks, r.lapses";
+                                 r.url AS url, r.depth, r.slot, r.referrer, r.hop, r.hops, r.refusals, r.turn, r.looks, r.lapses, r.since";
 
 /// The tables of all queries for these columns.
 pub(crate) const FROM: &str = "FROM records r JOIN crawls c ON c.key = r.crawl";
@@ -304,6 +306,7 @@ impl Stored {
             turn: fields.optional_instant(14)?,
             looks: fields.number(15)?,
             lapses: fields.number(16)?,
+            since: fields.optional_instant(17)?,
         })
     }
 
@@ -352,6 +355,7 @@ impl Stored {
             wake: self.due,
             slot: self.slot,
             turn: self.turn.map(|turn| (turn, self.looks)),
+            since: self.since,
             referrer: self.key_in("referrer", self.referrer.as_deref())?,
             hop,
             refusals: self.refusals,

@@ -86,9 +86,10 @@ CREATE TABLE records (
     hop      TEXT,
     hops     INTEGER NOT NULL DEFAULT 0,
     refusals INTEGER NOT NULL DEFAULT 0,
-    lapses INTEGER NOT NULL DEFAULT 0,
+    lapses   INTEGER NOT NULL DEFAULT 0,
     turn     INTEGER,
-    looks    INTEGER NOT NULL DEFAULT 0
+    looks    INTEGER NOT NULL DEFAULT 0,
+    since    INTEGER
 ) STRICT;
 -- A parked task is found in the order of tasks, not among parked URLs.
 CREATE INDEX parked ON records (due) WHERE due IS NOT NULL AND lane <> 'task';

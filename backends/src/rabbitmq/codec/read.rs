@@ -114,6 +114,7 @@ fn message(
             wake: headers.number("wake")?.map(UnixMs),
             slot: headers.number("slot")?.map(UnixMs),
             turn: headers.number("turn")?.map(|turn| (UnixMs(turn), looks)),
+            since: headers.number("since")?.map(UnixMs),
             referrer: headers.parsed("referrer")?,
             hop: headers.hop()?,
             is_ours,

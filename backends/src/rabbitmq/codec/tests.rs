@@ -51,6 +51,7 @@ fn full() -> Message {
         wake: Some(UnixMs(1_700_000_000_321)),
         slot: Some(UnixMs(1_700_000_000_456)),
         turn: Some((UnixMs(1_700_000_000_789), 3)),
+        since: Some(UnixMs(1_700_000_000_012)),
         referrer: Some("https://example.com/".parse().unwrap()),
         hop: Some(Hop { url: "https://example.com/b".parse().unwrap(), count: 2, as_get: false }),
         refusals: 3,
@@ -458,8 +459,7 @@ fn the_message_of_a_url_is_what_it_was_before_there_were_requests() {
     };
     assert_eq!(names(&properties), ["crawl", "depth", "lane", "spider"]);
     assert_eq!(properties.content_type(), &Some("text/plain".into()));
-    let all =
-        "crawl deadline depth hop hops lane lapses left looks referrer refusals slot spider turn until wake";
+    let all = "crawl deadline depth hop hops lane lapses left looks referrer refusals since slot spider turn until wake";
     assert_eq!(names(&sent(&full(), &Seal::default())).join(" "), all);
 }
 

@@ -53,6 +53,9 @@ pub fn properties(message: &Message, body: &[u8], seal: &Seal) -> BasicPropertie
         put_number(&mut headers, "turn", turn.0);
         put_number(&mut headers, "looks", looks.into());
     }
+    if let Some(since) = message.since {
+        put_number(&mut headers, "since", since.0);
+    }
     if let Some(referrer) = &message.referrer {
         put_text(&mut headers, "referrer", referrer.as_str());
     }

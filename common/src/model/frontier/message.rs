@@ -33,6 +33,8 @@ pub struct Message {
     pub slot: Option<UnixMs>,
     /// Its position in its host's waitlist, if it is in it, and how often it has returned to check.
     pub turn: Option<(UnixMs, u8)>,
+    /// The time at which it was first put off because its domain had no place for it; `None` once its page has begun.
+    pub since: Option<UnixMs>,
     /// The page that linked to it, or the task that yielded it.
     pub referrer: Option<Key>,
     /// The target of the last redirect, if that is to be requested next.
@@ -95,6 +97,7 @@ impl Message {
             wake: None,
             slot: None,
             turn: None,
+            since: None,
             referrer: None,
             hop: None,
             refusals: 0,
@@ -133,7 +136,7 @@ impl Message {
     pub fn retry(self, until: UnixMs) -> Self {
         let message = self.snooze(until);
         let spelling = message.hop.filter(|hop| hop.count == 0);
-        Self { slot: None, turn: None, hop: spelling, ..message }
+        Self { slot: None, turn: None, since: None, hop: spelling, ..message }
     }
 
     /// Returns the message with which it is passed to another worker.

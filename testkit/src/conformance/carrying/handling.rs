@@ -127,7 +127,7 @@ pub async fn what_is_parked_keeps_its_slot_and_its_place_in_the_waitlist_unless_
         let mut message = claimed.message;
         message.hop = Some(Hop { url: case.url(7), count: 2, as_get: false });
         (message.slot, message.turn) = (Some(until), Some((until, 2)));
-        (message.refusals, message.lapses) = (3, 2);
+        (message.refusals, message.lapses, message.since) = (3, 2, Some(until));
         batch.push(Settlement { message, disposition: delay(until, number == 1) });
     }
     let known = batch[0].message.clone();
@@ -136,6 +136,7 @@ pub async fn what_is_parked_keeps_its_slot_and_its_place_in_the_waitlist_unless_
     let (deferred, failed) = (&claimed[&0].message, &claimed[&1].message);
     assert_eq!((&deferred.hop, deferred.slot, deferred.turn), (&known.hop, known.slot, known.turn));
     assert_eq!((&failed.hop, failed.slot, failed.turn), (&None, None, None));
+    assert_eq!((deferred.since, failed.since), (Some(until), None));
     assert_eq!((deferred.refusals, failed.refusals), (3, 3));
     assert_eq!((deferred.lapses, failed.lapses), (2, 2));
     Ok(())

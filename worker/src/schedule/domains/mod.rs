@@ -31,9 +31,10 @@ use moka::sync::Cache;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use trawl_common::settings;
+use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
-pub(crate) use self::put_off::PutOff;
+pub(crate) use self::put_off::{Away, PutOff};
 pub(crate) use self::speed::SLOW_PAGE;
 use self::speed::Speed;
 use self::state::State;
@@ -59,13 +60,13 @@ const MAX_KNOWN: u64 = 10_000;
 /// A page that could begin.
 pub(crate) struct Candidate {
     pub(crate) domain: HostKey,
-    /// Whether its URL has been parked before: it may have been put off.
-    pub(crate) was_parked: bool,
+    /// The time since when its URL has been put off, if it has.
+    pub(crate) since: Option<UnixMs>,
 }
 
 impl Candidate {
     pub(crate) fn new(job: &ClaimedUrl) -> Self {
-        Self { domain: HostKey::domain(&job.target().host()), was_parked: job.message.wake.is_some() }
+        Self { domain: HostKey::domain(&job.target().host()), since: job.message.since }
     }
 }
 
@@ -91,15 +92,15 @@ impl Domains {
         }
     }
 
-    /// Starts a page, or returns how long its URL has to stay away.
-    pub(crate) fn begin(self: &Arc<Self>, page: Candidate) -> Result<UnderWay, Duration> {
+    /// Starts a page, or puts its URL off.
+    pub(crate) fn begin(self: &Arc<Self>, page: Candidate) -> Result<UnderWay, Away> {
         let mut state = self.state.lock();
         if !self.may_begin(&state, &page) {
             return Err(self.put_off(&mut state, &page));
         }
-        let Candidate { domain, was_parked } = page;
-        if was_parked {
-            state.put_off.has_returned(&domain);
+        let Candidate { domain, since } = page;
+        if let Some(since) = since {
+            state.put_off.has_returned(&domain, since);
         }
         let speed = self.speed(&domain);
         let needs_permit = speed.is_none_or(Speed::is_quick);
@@ -110,8 +111,8 @@ impl Domains {
         Ok(UnderWay { domain, began: Instant::now(), needs_permit, place, domains: Arc::clone(self) })
     }
 
-    /// Returns how long the URL of a page that could not begin has to stay away.
-    pub(crate) fn keeps_away(&self, page: &Candidate) -> Option<Duration> {
+    /// Puts the URL of a page off that could not begin.
+    pub(crate) fn keeps_away(&self, page: &Candidate) -> Option<Away> {
         let mut state = self.state.lock();
         (!self.may_begin(&state, page)).then(|| self.put_off(&mut state, page))
     }
@@ -162,8 +163,7 @@ impl Domains {
         let permits = self.fetch_permits - state.slow().min(self.fetch_permits / 2);
         let has_permit = speed.is_some() || state.unproven() < permits;
         let has_place = || self.has_place(state, domain) || self.gives_way(state, domain).is_some();
-        let is_ahead =
-            || page.was_parked || speed.is_some_and(Speed::is_quick) || self.leaves_place(state, domain);
+        let is_ahead = || speed.is_some_and(Speed::is_quick) || self.leaves_place(state, page);
         has_permit && (speed.is_none() && state.slow() == 0 || has_place() && is_ahead())
     }
 
@@ -172,10 +172,10 @@ impl Domains {
         state.of(domain) < self.places.saturating_sub(state.all())
     }
 
-    /// Whether there is a place for another page of a domain, and one for each of its URLs that are about to return.
-    fn leaves_place(&self, state: &State, domain: &HostKey) -> bool {
-        let due_soon = state.put_off.due_soon(domain);
-        due_soon == 0 || state.of(domain) + due_soon < self.places.saturating_sub(state.all())
+    /// Whether there is a place for another page of a domain, and one for each URL before it that is about to return.
+    fn leaves_place(&self, state: &State, page: &Candidate) -> bool {
+        let ahead = state.put_off.ahead(&page.domain, page.since, self.places);
+        ahead == 0 || state.of(&page.domain) + ahead < self.places.saturating_sub(state.all() + ahead)
     }
 
     /// The page that gives way to one of `domain` where there is no place for that: the first of a silent domain, if it
@@ -200,10 +200,10 @@ impl Domains {
         gives_way.is_some()
     }
 
-    fn put_off(&self, state: &mut State, page: &Candidate) -> Duration {
+    fn put_off(&self, state: &mut State, page: &Candidate) -> Away {
         let takes = self.speed(&page.domain).map(Speed::took);
         let of = state.of(&page.domain);
-        state.put_off.put_off(&page.domain, takes, of, self.places, page.was_parked)
+        state.put_off.put_off(&page.domain, page.since, takes, of, self.places)
     }
 
     /// Whether a domain is slow, and has not answered so far.

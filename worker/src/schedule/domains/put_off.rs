@@ -4,30 +4,70 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
-/// The shortest and the longest time for which a URL is put off.
-pub(super) const MIN_DELAY: Duration = Duration::from_secs(1);
-pub(super) const MAX_DELAY: Duration = Duration::from_secs(600);
+use crate::job::ClaimedUrl;
+use crate::job::settlement::Settlement;
+
+/// The shortest time for which a URL is put off.
+pub(super) const MIN_WAIT: Duration = Duration::from_secs(1);
+
+/// The longest time for which a URL is put off while few are: a domain may be quick again at any moment.
+pub(super) const MAX_WAIT: Duration = Duration::from_secs(5);
+
+/// The interval at which URLs return at most, on average: each costs a round by way of the broker.
+const RETURN_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The time for which a place is kept for a URL that is late: another worker may have taken it.
 const MAX_LATE: Duration = Duration::from_secs(2);
 
-/// Schedules the return of URLs that found no free place: each after those before it, at the rate at which places
-/// become free. A URL that finds none on its return either stays ahead of those that were put off after it.
+/// A URL that was put off.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Away {
+    /// The time at which it was put off first: it comes before those that were put off later.
+    pub(crate) since: UnixMs,
+    /// The time for which it has to stay away.
+    pub(crate) wait: Duration,
+}
+
+impl Away {
+    /// The time until which it stays away.
+    pub(crate) fn until(self) -> UnixMs {
+        UnixMs::now().plus(self.wait)
+    }
+
+    /// Returns the settlement of the URL.
+    pub(crate) fn settle(self, mut job: ClaimedUrl) -> Settlement {
+        job.message.since = Some(self.since);
+        Settlement::snooze(job, self.until())
+    }
+}
+
+/// Schedules the return of URLs that found no free place: each when the places have served those before it, at the rate
+/// at which they become free now. As this rate may rise, none stays away for long: a URL that returns too early is put
+/// off again, and keeps its position in the line of its domain.
 #[derive(Default)]
 pub(crate) struct PutOff {
     lines: HashMap<HostKey, Line>,
+    /// Number of URLs in all lines.
+    count: usize,
+    /// The time of the URL that was put off last, of which each has one of its own.
+    last: Option<UnixMs>,
     /// The smoothed time for which a page keeps a place.
     kept_for: Duration,
+    /// The time at which those that are late were last forgotten.
+    forgot_late: Option<Instant>,
 }
 
-/// The URLs of a domain that were put off.
-struct Line {
-    /// The instant at which the last one returns.
-    last: Instant,
-    /// The number of URLs that return at an instant, or less than [`MIN_DELAY`] after it, in order.
-    due: VecDeque<(Instant, usize)>,
+/// The URLs of a domain that were put off, in the order in which they first were.
+#[derive(Default)]
+struct Line(VecDeque<Waiting>);
+
+/// A URL in a line.
+struct Waiting {
+    since: UnixMs,
+    returns: Instant,
 }
 
 impl PutOff {
@@ -36,81 +76,91 @@ impl PutOff {
         self.kept_for = (self.kept_for * 7 + kept_for) / 8;
     }
 
-    /// Returns how long a URL of `domain` has to stay away; the domain holds `of` of `places`. This is the time that
-    /// its places need after the URL that was put off last, or that all places need for one URL of each waiting domain.
-    /// If `is_back`, the URL was put off before, and waits only for those that are due as well. A domain whose speed is
-    /// unknown counts as average, and its URLs return with the first of them.
+    /// Puts a URL of `domain` off, for the first time or again if it is so `since` some time; the domain holds `of` of
+    /// `places`, and a page of it takes this time, if that is known. The URL stays away for the time that its places
+    /// need for those before it, or that all places need for as many URLs of each waiting domain.
     pub(crate) fn put_off(
         &mut self,
         domain: &HostKey,
+        since: Option<UnixMs>,
         takes: Option<Duration>,
         of: usize,
         places: usize,
-        is_back: bool,
-    ) -> Duration {
+    ) -> Away {
         let now = Instant::now();
-        self.lines.retain(|_, line| line.last + MAX_LATE > now);
-        let domains = self.lines.len() + usize::from(!self.lines.contains_key(domain));
-        let line = self.lines.entry(domain.clone()).or_insert_with(|| Line::new(now));
+        self.forget_late(now);
+        if let Some(since) = since {
+            self.has_returned(domain, since);
+        }
+        let since = since.unwrap_or_else(|| self.next());
+        let line = self.lines.entry(domain.clone()).or_default();
+        let rank = line.rank(since);
+        line.0.insert(rank, Waiting { since, returns: now });
+        self.count += 1;
         let share = takes.unwrap_or(self.kept_for) / of.max(1) as u32;
-        let step = share.max(self.kept_for * domains as u32 / places as u32);
-        let returns = match is_back {
-            true => {
-                line.leave(now);
-                now + step * (line.due_soon(now) + 1) as u32
-            }
-            false => line.last.max(now) + step,
-        };
-        // The first page of a domain shows how fast it is: the others need not wait for the places that it might need.
-        let first = line.due.front().map(|(at, _)| (*at).max(now) + MAX_LATE).filter(|_| takes.is_none());
-        let returns = first.map_or(returns, |first| returns.min(first));
-        let returns = returns.clamp(now + MIN_DELAY, now + MAX_DELAY);
-        line.join(returns);
-        returns - now
+        let step = share.max(self.kept_for * self.lines.len() as u32 / places as u32);
+        let longest = MAX_WAIT.max(RETURN_INTERVAL * self.count as u32);
+        let wait = (step * (rank + 1) as u32).clamp(MIN_WAIT, longest);
+        if let Some(waiting) = self.lines.get_mut(domain).and_then(|line| line.0.get_mut(rank)) {
+            waiting.returns = now + wait;
+        }
+        Away { since, wait }
     }
 
-    /// Records that a URL of `domain` that was put off has found a place.
-    pub(super) fn has_returned(&mut self, domain: &HostKey) {
-        if let Some(line) = self.lines.get_mut(domain) {
-            line.leave(Instant::now());
+    /// Records that a URL of `domain` is back that was put off `since` then.
+    pub(super) fn has_returned(&mut self, domain: &HostKey, since: UnixMs) {
+        let Some(line) = self.lines.get_mut(domain) else { return };
+        let at = line.rank(since).checked_sub(1);
+        if let Some(at) = at.filter(|at| line.0[*at].since == since) {
+            line.0.remove(at);
+            self.count -= 1;
+        }
+        if line.0.is_empty() {
+            self.lines.remove(domain);
         }
     }
 
-    /// Returns the number of URLs of `domain` that return within a second, or are late.
-    pub(super) fn due_soon(&self, domain: &HostKey) -> usize {
-        self.lines.get(domain).map_or(0, |line| line.due_soon(Instant::now()))
+    /// Returns the number of the `first` URLs of `domain` that return within a second, or are late: places are left for
+    /// them. A URL that has been put off `since` then, and is one of them, comes after none.
+    pub(super) fn ahead(&self, domain: &HostKey, since: Option<UnixMs>, first: usize) -> usize {
+        let now = Instant::now();
+        let Some(line) = self.lines.get(domain) else { return 0 };
+        if since.is_some_and(|since| line.rank(since) <= first) {
+            return 0;
+        }
+        line.0.iter().take(first).filter(|waiting| waiting.is_due_soon(now)).count()
+    }
+
+    /// Returns the time of a URL that is put off now: after all others.
+    fn next(&mut self) -> UnixMs {
+        let after = self.last.map(|last| UnixMs(last.0 + 1));
+        let now = UnixMs::now();
+        *self.last.insert(after.map_or(now, |after| after.max(now)))
+    }
+
+    /// Forgets URLs that have not returned in time, now and then.
+    fn forget_late(&mut self, now: Instant) {
+        if self.forgot_late.is_some_and(|then| now < then + MAX_LATE / 2) {
+            return;
+        }
+        self.forgot_late = Some(now);
+        self.lines.retain(|_, line| {
+            line.0.retain(|waiting| waiting.returns + MAX_LATE >= now);
+            !line.0.is_empty()
+        });
+        self.count = self.lines.values().map(|line| line.0.len()).sum();
     }
 }
 
 impl Line {
-    fn new(now: Instant) -> Self {
-        Self { last: now, due: VecDeque::new() }
+    /// Returns the position of a URL that has been put off `since` then: after all others of that time.
+    fn rank(&self, since: UnixMs) -> usize {
+        self.0.partition_point(|waiting| waiting.since <= since)
     }
+}
 
-    fn join(&mut self, returns: Instant) {
-        self.last = self.last.max(returns);
-        let after = self.due.partition_point(|(at, _)| *at <= returns);
-        match after.checked_sub(1).and_then(|before| self.due.get_mut(before)) {
-            Some((at, count)) if *at + MIN_DELAY > returns => *count += 1,
-            _ => self.due.insert(after, (returns, 1)),
-        }
-    }
-
-    /// Takes out the first URL that is due.
-    fn leave(&mut self, now: Instant) {
-        while self.due.front().is_some_and(|(at, _)| *at + MAX_LATE < now) {
-            self.due.pop_front();
-        }
-        if let Some((_, count)) = self.due.front_mut().filter(|(at, _)| *at < now + MIN_DELAY) {
-            *count -= 1;
-            if *count == 0 {
-                self.due.pop_front();
-            }
-        }
-    }
-
-    fn due_soon(&self, now: Instant) -> usize {
-        let soon = self.due.iter().take_while(|(at, _)| *at < now + MIN_DELAY);
-        soon.filter(|(at, _)| *at + MAX_LATE >= now).map(|(_, count)| count).sum()
+impl Waiting {
+    fn is_due_soon(&self, now: Instant) -> bool {
+        self.returns < now + MIN_WAIT && self.returns + MAX_LATE >= now
     }
 }

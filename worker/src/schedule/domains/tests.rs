@@ -5,7 +5,7 @@ use futures::FutureExt;
 use tokio::time::advance;
 use trawl_web::Threads;
 
-use super::put_off::{MAX_DELAY, MIN_DELAY};
+use super::put_off::{MAX_WAIT, MIN_WAIT};
 use super::speed::SLOW_TTL;
 use super::*;
 
@@ -25,12 +25,12 @@ fn domain(number: usize) -> HostKey {
 
 /// A page of a domain that was not put off before.
 fn page(number: usize) -> Candidate {
-    Candidate { domain: domain(number), was_parked: false }
+    Candidate { domain: domain(number), since: None }
 }
 
 /// A page of a domain whose URL returns after it was put off.
-fn returning(number: usize) -> Candidate {
-    Candidate { was_parked: true, ..page(number) }
+fn returning(number: usize, away: Away) -> Candidate {
+    Candidate { since: Some(away.since), ..page(number) }
 }
 
 /// As many pages of a domain as may begin.
@@ -95,7 +95,7 @@ async fn domains_have_as_many_places_as_they_leave_to_others() {
     assert_eq!(pages.len() + all_of(&domains, 0).len(), 6, "half of the places");
     let _pages = all_of(&domains, 0);
     assert!(domains.keeps_away(&page(0)).is_some());
-    assert_eq!(domains.keeps_away(&page(1)), None);
+    assert!(domains.keeps_away(&page(1)).is_none());
     assert_eq!(all_of(&domains, 1).len(), 3);
 }
 
@@ -126,7 +126,7 @@ async fn where_no_place_is_left_the_first_page_of_a_silent_domain_gives_way_to_o
     let mut pages = crowd(&domains).await;
     let first = domains.begin(page(20)).unwrap();
     let away = pages[0].gives_way(&threads()).await;
-    assert!((MIN_DELAY..=MAX_DELAY).contains(&away), "{away:?}");
+    assert!((MIN_WAIT..=MAX_WAIT).contains(&away.wait), "{away:?}");
     assert!(pages[1].gives_way(&threads()).now_or_never().is_none());
     assert!(domains.begin(page(1)).is_err(), "it was tried");
     drop((pages.remove(0), first));
@@ -204,35 +204,33 @@ async fn full(domains: &Arc<Domains>, took: Duration) -> VecDeque<UnderWay> {
     advance(took).await;
     first.mark_slow().unwrap();
     first.mark_answered();
-    [first].into_iter().chain(all_of(domains, 0)).collect()
+    let others = (0..5).map(|_| domains.begin(page(0)).unwrap());
+    [first].into_iter().chain(others).collect()
 }
 
-/// The times for which these URLs of a domain have to stay away that answers after `took`.
-async fn put_off(took: Duration, count: usize) -> Vec<Duration> {
+/// Puts this many URLs off, of a domain that has no place. Returns how long each has to stay away.
+fn put_off(domains: &Arc<Domains>, number: usize, count: usize) -> Vec<Away> {
+    (0..count).filter_map(|_| domains.begin(page(number)).err()).collect()
+}
+
+/// Returns how long each of these URLs of a domain has to stay away that answers after `took`.
+async fn waits(took: Duration, count: usize) -> Vec<Duration> {
     let domains = domains();
     let _pages = full(&domains, took).await;
-    (0..count).filter_map(|_| domains.begin(page(0)).err()).collect()
+    put_off(&domains, 0, count).iter().map(|away| away.wait).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn urls_that_are_put_off_come_back_as_fast_as_their_domain_answers() {
-    let (fast, slow) = (put_off(2 * SLOW_PAGE, 20).await, put_off(12 * SLOW_PAGE, 20).await);
-    let rate = |away: &[Duration]| 10.0 / (away[19] - away[9]).as_secs_f64();
-    assert!((rate(&fast) - 3.0).abs() < 0.1, "six at once, two seconds each: {fast:?}");
-    assert!((rate(&slow) - 0.5).abs() < 0.1, "six at once, twelve seconds each: {slow:?}");
-    assert_eq!(put_off(12 * SLOW_PAGE, 1_000).await[999], MAX_DELAY);
+    let (fast, slow) = (waits(2 * SLOW_PAGE, 20).await, waits(6 * SLOW_PAGE, 20).await);
+    assert_eq!((fast[11] - fast[5]).as_secs_f64().round(), 2.0, "six at once, two seconds each: {fast:?}");
+    assert_eq!((slow[3] - slow[0]).as_secs_f64().round(), 3.0, "six at once, six seconds each: {slow:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn urls_of_a_domain_of_which_nothing_is_known_return_with_the_first_of_them() {
-    let domains = domains();
-    let mut pages = full(&domains, 12 * SLOW_PAGE).await;
-    let _others: Vec<_> = (1..200).filter_map(|number| domains.begin(page(number)).ok()).collect();
-    advance(12 * SLOW_PAGE).await;
-    pages.pop_front();
-    let away: Vec<_> = (0..100).filter_map(|_| domains.begin(page(200)).err()).collect();
-    assert!(away.len() > 90, "there is hardly a place for it");
-    assert!(away[90] <= away[0] + 2 * SLOW_PAGE, "{away:?}");
+async fn urls_that_are_put_off_stay_away_for_five_seconds_at_most_unless_there_are_thousands() {
+    assert_eq!(waits(60 * SLOW_PAGE, 2_000).await[1_999], MAX_WAIT);
+    assert_eq!(waits(60 * SLOW_PAGE, 20_000).await[19_999].as_secs(), 40, "500 return in a second");
 }
 
 #[tokio::test(start_paused = true)]
@@ -240,14 +238,12 @@ async fn a_place_is_left_for_each_url_that_is_about_to_return() {
     let domains = domains();
     let mut pages = full(&domains, 12 * SLOW_PAGE).await;
     let away = domains.begin(page(0)).err().unwrap();
-    advance(away - SLOW_PAGE / 2).await;
+    advance(away.wait - SLOW_PAGE / 2).await;
     pages.pop_front();
     assert!(domains.begin(page(0)).is_err(), "the place is kept");
     assert!(domains.keeps_away(&page(0)).is_some());
-    assert_eq!(domains.keeps_away(&page(1)), None, "other domains lose nothing by it");
-    pages.push_back(domains.begin(returning(0)).unwrap());
-    pages.pop_front();
-    assert!(domains.begin(page(0)).is_ok(), "nobody else is due so soon");
+    assert!(domains.keeps_away(&page(1)).is_none(), "other domains lose nothing by it");
+    pages.push_back(domains.begin(returning(0, away)).unwrap());
 }
 
 #[tokio::test(start_paused = true)]
@@ -255,7 +251,7 @@ async fn a_place_is_not_kept_for_long_for_a_url_that_does_not_return() {
     let domains = domains();
     let mut pages = full(&domains, 12 * SLOW_PAGE).await;
     let away = domains.begin(page(0)).err().unwrap();
-    advance(away + 3 * SLOW_PAGE).await;
+    advance(away.wait + 3 * SLOW_PAGE).await;
     pages.pop_front();
     assert!(domains.begin(page(0)).is_ok());
 }
@@ -265,59 +261,90 @@ async fn a_domain_that_is_quick_again_keeps_no_places() {
     let domains = domains();
     let mut pages = full(&domains, 12 * SLOW_PAGE).await;
     let away = domains.begin(page(0)).err().unwrap();
+    advance(away.wait).await;
     pages.pop_front();
-    domains.begin(page(0)).unwrap().mark_answered();
-    advance(away - SLOW_PAGE / 2).await;
+    domains.begin(returning(0, away)).unwrap().mark_answered();
     assert_eq!(all_of(&domains, 0).len(), 100);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_url_that_returns_in_vain_stays_ahead_of_those_put_off_after_it() {
+async fn a_url_that_returns_too_early_stays_ahead_of_those_put_off_after_it() {
     let domains = domains();
-    let _pages = full(&domains, 12 * SLOW_PAGE).await;
-    let away: Vec<_> = (0..100).filter_map(|_| domains.begin(page(0)).err()).collect();
-    advance(away[0]).await;
-    let again = domains.begin(returning(0)).err().unwrap();
-    assert!(
-        (MIN_DELAY..=4 * SLOW_PAGE).contains(&again),
-        "{again:?}, where the last waits for {:?}",
-        away[99]
-    );
+    let mut pages = full(&domains, 12 * SLOW_PAGE).await;
+    let away = put_off(&domains, 0, 40);
+    advance(SLOW_PAGE).await;
+    let again = domains.begin(returning(0, away[0])).err().unwrap();
+    assert!(again.since == away[0].since && again.wait < away[1].wait, "{again:?}, after {:?}", away[1]);
+    advance(again.wait - SLOW_PAGE / 2).await;
+    pages.pop_front();
+    assert!(domains.begin(returning(0, away[39])).is_err(), "the place is for the first");
+    assert!(domains.begin(returning(0, away[0])).is_ok());
 }
 
-#[tokio::test(start_paused = true)]
-async fn urls_of_a_slow_domain_begin_in_about_the_order_in_which_they_came() {
+/// The visits of a domain to which ten URLs a second come.
+struct Visits {
+    /// The numbers of its URLs, in the order in which their pages began.
+    order: Vec<usize>,
+    /// The instants at which they did, since the first came.
+    began: Vec<Duration>,
+    /// Number of times for which each was put off.
+    returns: Vec<u32>,
+}
+
+/// Visits a domain with this many URLs, which holds six places while slow; a page that begins at a time takes so long.
+async fn visit(urls: usize, took: impl Fn(Duration) -> Duration) -> Visits {
     const TICK: Duration = Duration::from_millis(100);
     let domains = domains();
-    let mut pages = full(&domains, 2 * SLOW_PAGE).await;
-    let began = Instant::now();
-    // Ten URLs a second come for a minute, and three a second can begin.
-    let mut came: Vec<(Instant, usize)> =
-        (0..600).map(|number| (began + TICK * number as u32, number)).collect();
-    let (mut order, mut returns) = (Vec::new(), [0; 600]);
-    while !came.is_empty() {
+    let first = full(&domains, 2 * SLOW_PAGE).await.into_iter();
+    let mut pages: Vec<_> = first.map(|page| (Instant::now() + 2 * SLOW_PAGE, page)).collect();
+    let start = Instant::now();
+    let mut waiting: Vec<_> = (0..urls).map(|number| (start + TICK * number as u32, number, None)).collect();
+    let mut visits = Visits { order: Vec::new(), began: Vec::new(), returns: vec![0; urls] };
+    while !waiting.is_empty() {
         advance(TICK).await;
-        while pages.front().is_some_and(|page| page.began.elapsed() >= 2 * SLOW_PAGE) {
-            pages.pop_front().unwrap().mark_answered();
-        }
-        let due = came.extract_if(.., |(at, _)| at.elapsed() > Duration::ZERO).collect::<Vec<_>>();
-        for (_, number) in due {
-            let page = if returns[number] == 0 { page(0) } else { returning(0) };
+        let now = Instant::now();
+        pages.extract_if(.., |(ends, _)| *ends <= now).for_each(|(_, page)| page.mark_answered());
+        let due: Vec<_> = waiting.extract_if(.., |(at, ..)| *at < now).collect();
+        for (_, number, away) in due {
+            let page = away.map_or_else(|| page(0), |away| returning(0, away));
             match domains.begin(page) {
                 Ok(page) => {
-                    pages.push_back(page);
-                    order.push(number);
+                    pages.push((now + took(now - start), page));
+                    visits.order.push(number);
+                    visits.began.push(now - start);
                 }
                 Err(away) => {
-                    returns[number] += 1;
-                    came.push((Instant::now() + away, number));
+                    visits.returns[number] += 1;
+                    waiting.push((now + away.wait, number, Some(away)));
                 }
             }
         }
     }
-    let latest = order.iter().enumerate().map(|(place, number)| place.saturating_sub(*number)).max().unwrap();
-    let most = returns.iter().max().unwrap();
-    assert!(latest < 50 && *most <= 5, "one came {latest} places late, one returned {most} times");
+    visits
+}
+
+#[tokio::test(start_paused = true)]
+async fn urls_of_a_slow_domain_begin_in_about_the_order_in_which_they_came() {
+    let Visits { order, began, returns } = visit(600, |_| 2 * SLOW_PAGE).await;
+    let late = order.iter().enumerate().map(|(place, number)| place.saturating_sub(*number)).max().unwrap();
+    let (took, returns) = (began[599].as_secs(), *returns.iter().max().unwrap());
+    assert!((190..=240).contains(&took), "three a second can begin, and it took {took} s");
+    assert!(late < 25, "one came {late} places late");
+    assert!(u64::from(returns) <= took / MAX_WAIT.as_secs() + 10, "one returned {returns} times");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_domain_that_is_quick_again_has_no_url_waiting_for_longer_than_five_seconds() {
+    let quick_from = 60 * SLOW_PAGE;
+    let took = |began| if began < quick_from { 6 * SLOW_PAGE } else { SLOW_PAGE / 10 };
+    let Visits { order, began, .. } = visit(600, took).await;
+    let before = began.iter().filter(|began| **began < quick_from).count();
+    assert!(before < 100 && order.len() == 600, "{before} began while it was slow");
+    assert!(
+        began[599] < quick_from + 6 * SLOW_PAGE + MAX_WAIT + SLOW_PAGE,
+        "the last began at {:?}",
+        began[599]
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use trawl_common::web::host::HostKey;
 use trawl_web::Threads;
 
 use super::speed::{SLOW_PAGE, Speed};
-use super::{Candidate, Domains, FETCH_THREADS};
+use super::{Away, Candidate, Domains, FETCH_THREADS};
 
 /// A page in flight, until this is dropped.
 pub(crate) struct UnderWay {
@@ -32,8 +32,8 @@ impl UnderWay {
     /// permit if no other domain is slow. Otherwise it must be given up.
     ///
     /// # Errors
-    /// The time for which a page that is given up has to stay away.
-    pub(crate) fn mark_slow(&mut self) -> Result<(), Duration> {
+    /// The time for which the URL of a page that is given up has to stay away.
+    pub(crate) fn mark_slow(&mut self) -> Result<(), Away> {
         let domains = &self.domains;
         domains.known.insert(self.domain.clone(), Speed::slowed(domains.speed(&self.domain)));
         let mut state = domains.state.lock();
@@ -66,7 +66,7 @@ impl UnderWay {
     }
 
     /// Waits until the slow page must give way to others. Returns how long it has to stay away.
-    pub(crate) async fn gives_way(&mut self, threads: &Threads) -> Duration {
+    pub(crate) async fn gives_way(&mut self, threads: &Threads) -> Away {
         loop {
             let place = self.place.as_mut();
             tokio::select! {
@@ -80,7 +80,7 @@ impl UnderWay {
 
     /// Returns what begins again once the page was given up: it has had its turn, so it comes after all others.
     fn candidate(&self) -> Candidate {
-        Candidate { domain: self.domain.clone(), was_parked: false }
+        Candidate { domain: self.domain.clone(), since: None }
     }
 
     /// Whether the domain may keep threads busy and has another page in flight, or has never answered while the threads
