@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Spider;
 use super::item::{Change, Item};
-use crate::frontier::crawl::{CHANGES, HAS, ITEMS, LOGIN_FORM, WITH, WITHOUT, WITHOUT_ITEMS};
+use crate::frontier::crawl::{CHANGES, DUPLICATES, HAS, ITEMS, LOGIN_FORM, WITH, WITHOUT, WITHOUT_ITEMS};
 
 /// How many items a page or a task gave, for the stats of its crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct ItemCounts {
     pub required: BTreeMap<String, bool>,
     /// How many were compared with those of the last crawl, and the result.
     pub compared: Option<(Change, u64)>,
+    /// Number of items that equal one of another page of the crawl.
+    pub duplicates: u64,
     /// Whether it is a page that gave none although its spider extracts some.
     pub is_without: bool,
     /// Whether that page has a field for a password though its spider does not log in.
@@ -71,6 +73,7 @@ impl ItemCounts {
             counts.iter().map(|(name, number)| (format!("{prefix}{name}"), *number)).collect::<Vec<_>>()
         };
         let without = self.is_without.then(|| (WITHOUT_ITEMS.to_owned(), 1));
+        let duplicates = Some((DUPLICATES.to_owned(), self.duplicates)).filter(|(_, number)| *number > 0);
         let login = self.is_login.then(|| (LOGIN_FORM.to_owned(), 1));
         let required = self.required.iter().map(|(field, is_found)| {
             let prefix = if *is_found { WITH } else { WITHOUT };
@@ -79,6 +82,6 @@ impl ItemCounts {
         let counted = named(ITEMS, &self.by_kind).into_iter().chain(named(HAS, &self.with_field));
         let compared = self.compared.filter(|(_, number)| *number > 0);
         let compared = compared.map(|(change, number)| (format!("{CHANGES}{}", change.as_str()), number));
-        counted.chain(compared).chain(without).chain(login).chain(required)
+        counted.chain(compared).chain(duplicates).chain(without).chain(login).chain(required)
     }
 }

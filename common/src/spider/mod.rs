@@ -39,6 +39,7 @@ mod version;
 use std::num::NonZeroU64;
 
 pub use crate::frontier::judging::{Expect, Judging};
+pub use crate::frontier::quality::Quality;
 pub use ban::{Ban, Bans, Then};
 pub use carried::{Carried, ListPlace, MAX_CARRIED_BYTES};
 pub use download::Download;
@@ -100,6 +101,8 @@ pub struct Spider {
     pub usual_dedup: DedupScope,
     /// The least that its crawls are expected to yield.
     pub expect: Expect,
+    /// The least that the last pages of its running crawls are to yield.
+    pub quality: Option<Quality>,
     /// Rules that route URLs to lanes, before those of the settings.
     pub route: Vec<Rule>,
     /// Politeness towards hosts.
@@ -148,6 +151,7 @@ impl Spider {
             dedup: None,
             usual_dedup: DedupScope::Spider,
             expect: Expect::default(),
+            quality: None,
             route: Vec::new(),
             politeness: PolitenessOverrides::default(),
             retry: RetryOverrides::default(),
@@ -178,7 +182,11 @@ impl Spider {
 
     /// Returns how the results of its crawls are judged.
     pub fn judging(&self) -> Judging {
-        Judging { expect: self.expect.clone(), is_dedup_chosen: self.dedup.is_some() }
+        Judging {
+            expect: self.expect.clone(),
+            quality: self.quality.clone(),
+            is_dedup_chosen: self.dedup.is_some(),
+        }
     }
 
     /// Returns the program that reads its pages, if there is one.

@@ -20,6 +20,9 @@ pub const CHANGES: &str = "change:";
 /// The beginning of reasons that count items which have a field that `[expect]` names.
 pub const HAS: &str = "has:";
 
+/// The reason that counts items which equal one of another page of the crawl, where `[quality]` looks at them.
+pub const DUPLICATES: &str = "duplicate:items";
+
 /// The reason that counts pages which gave no item although their spider extracts some.
 pub const WITHOUT_ITEMS: &str = "done:without_items";
 

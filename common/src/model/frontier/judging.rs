@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::frontier::quality::Quality;
+
 /// `[expect]`: what a crawl of the spider yields if all is well, which is looked at when it has finished.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -28,16 +30,20 @@ pub struct Expect {
 pub struct Judging {
     /// The least that it is expected to yield.
     pub expect: Expect,
+    /// The least that its last pages are to yield while it runs; `None` if it is not looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quality: Option<Quality>,
     /// Whether someone has chosen which URLs it takes for seen. Then it is in order that it finds nothing new.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_dedup_chosen: bool,
 }
 
 impl Judging {
-    /// Returns the same for a crawl that replays a part of another: shares still count, numbers do not.
+    /// Returns the same for a crawl that replays a part of another: shares of items still count, numbers do not, and it
+    /// is not looked at while it runs, as its pages have failed before.
     pub fn of_replay(self) -> Self {
         let expect = Expect { fields: self.expect.fields, ..Expect::default() };
-        Self { expect, ..self }
+        Self { expect, quality: None, ..self }
     }
 }
 
@@ -62,10 +68,15 @@ mod tests {
     fn how_a_crawl_is_judged_reads_as_it_is_written_and_a_replay_owes_no_numbers() {
         let expect =
             Expect { done: NonZeroU64::new(5), items: None, fields: [("price".to_owned(), 0.5)].into() };
-        let judging = Judging { expect, is_dedup_chosen: false };
+        let judging = Judging { expect, ..Judging::default() };
         assert_eq!(judging.to_string(), r#"{"expect":{"done":5,"fields":{"price":0.5}}}"#);
         assert_eq!(judging.to_string().parse::<Judging>().unwrap(), judging);
         assert_eq!(judging.of_replay().to_string(), r#"{"expect":{"fields":{"price":0.5}}}"#);
+        let quality =
+            Quality { window: 50, required: Some(0.9), items_per_page: None, failed: None, duplicates: None };
+        let watched = Judging { quality: Some(quality), ..Judging::default() };
+        assert_eq!(watched.to_string().parse::<Judging>().unwrap(), watched);
+        assert_eq!(watched.of_replay(), Judging::default());
         assert_eq!("{}".parse::<Judging>().unwrap(), Judging::default());
     }
 }

@@ -28,6 +28,7 @@ pub mod route;
 pub mod source_queue;
 #[cfg(test)]
 mod tests;
+pub mod quality;
 pub mod trace;
 mod transitions;
 pub mod unmet;

@@ -34,7 +34,7 @@ pub(super) fn expect(mut section: Section<'_>, known: &[String]) -> Expect {
 }
 
 /// A number from 0 to 1.
-fn share(given: &Given<'_>) -> Option<f64> {
+pub(super) fn share(given: &Given<'_>) -> Option<f64> {
     let number = match given.value.get_ref() {
         DeValue::Float(number) => number.as_str().parse::<f64>().ok(),
         DeValue::Integer(number) => number.as_str().parse::<f64>().ok(),

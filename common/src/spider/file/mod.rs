@@ -18,6 +18,7 @@ mod pages;
 mod paginate;
 mod patterns;
 mod placeholders;
+mod quality;
 mod request;
 mod rows;
 mod rules;
@@ -140,6 +141,7 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
     login(&mut file, spider, has_reader);
     let fields = expect::known(&spider.items);
     spider.expect = file.within("expect", |section| expect::expect(section, &fields)).unwrap_or_default();
+    spider.quality = file.within("quality", |section| quality::quality(section, spider)).flatten();
     let given_sinks = file.get("sinks");
     spider.sinks = given_sinks
         .as_ref()

@@ -252,6 +252,13 @@ fn a_value_of_a_wrong_type_is_reported() {
         "4:16 expect.fields.prise: no item has this field",
     );
     one("[expect]\nfields.title = 90", "2:16 expect.fields.title: a share is from 0 to 1");
+    one("[quality]\nfailed = 20", "2:10 quality.failed: a share is from 0 to 1");
+    one("[quality]\nfailed = 0.2\nwindow = 0", "3:10 quality.window: must be from 10 to 10000 pages");
+    one("[quality]\nfailed = 0.2\nwindow = 10001", "3:10 quality.window: must be from 10 to 10000 pages");
+    one("[quality]\nfailed = 0.2\nduplicate = 0.1", "3:1 there is no key `quality.duplicate`");
+    one("[quality]\nwindow = 50", "1:1 quality: name a threshold");
+    one("[quality]\nitems_per_page = -1", "2:18 quality.items_per_page: must be more than 0");
+    one("[fields]\na = 'b'\n[quality]\nrequired = 1", "4:12 quality.required: no field is `required`");
     one("dedup = \"crawl\"\nrecrawl = \"changed\"", "1:9 dedup: `recrawl` says");
 }
 
