@@ -9,7 +9,7 @@ use trawl_common::web::field::is_token;
 use trawl_common::web::url::CanonicalUrl;
 
 use crate::context::{Context, Within};
-use crate::document::base::Base;
+use crate::document::base::{Base, without_fragment};
 use crate::document::found::Found;
 use crate::document::json::{Path, parts};
 use crate::document::stream::{self, is_nofollow};
@@ -160,6 +160,8 @@ pub(crate) struct FoundLinks<'a> {
     base: &'a Base<'a>,
     pub(crate) links: Vec<Link>,
     seen: HashSet<CanonicalUrl>,
+    /// The texts of links to the URLs in `seen`, without fragments.
+    written: HashSet<String>,
     bytes_left: usize,
     pub(crate) left_out: u64,
     /// The patterns that a link must match, and must not match.
@@ -168,8 +170,8 @@ pub(crate) struct FoundLinks<'a> {
 
 impl<'a> FoundLinks<'a> {
     pub(crate) fn new(base: &'a Base<'a>) -> Self {
-        let (links, seen, left_out) = Default::default();
-        Self { base, links, seen, bytes_left: MAX_LINKS, left_out, patterns: None }
+        let (links, seen, written, left_out) = Default::default();
+        Self { base, links, seen, written, bytes_left: MAX_LINKS, left_out, patterns: None }
     }
 
     /// Whether the patterns want a URL.
@@ -190,8 +192,17 @@ impl<'a> FoundLinks<'a> {
             self.left_out += 1;
             return;
         }
+        // About half of a page's links repeat another one, or differ from it only in their fragment.
+        let text = without_fragment(link);
+        if self.written.contains(text) {
+            return;
+        }
         let Some((url, written)) = self.base.written_link(link) else { return };
-        if self.seen.contains(&url) || !self.wants(&url) {
+        if self.seen.contains(&url) {
+            self.written.insert(text.to_owned());
+            return;
+        }
+        if !self.wants(&url) {
             return;
         }
         match self.bytes_left.checked_sub(url.as_str().len()) {
@@ -201,6 +212,7 @@ impl<'a> FoundLinks<'a> {
             }
             Some(bytes_left) => {
                 self.bytes_left = bytes_left;
+                self.written.insert(text.to_owned());
                 self.push(url, written, kind);
             }
         }
@@ -247,7 +259,53 @@ fn refresh_target(content: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use encoding_rs::UTF_8;
+    use proptest::prelude::*;
+    use trawl_common::settings::Urls;
+
     use super::*;
+
+    const LINKS: &[&str] = &[
+        "/a",
+        "a",
+        "/a#b",
+        "#b",
+        "",
+        " /a ",
+        "/b/../a",
+        "/%61",
+        "?q",
+        "?q#a#b",
+        "?utm_source=x",
+        "HTTP://A.example/a",
+        "//b.example/a#",
+        "mailto:a@b.example",
+        "javascript:f('#')",
+        "http://[",
+    ];
+
+    proptest! {
+        #[test]
+        fn each_url_is_found_once_however_often_and_in_whatever_spelling_it_is_linked(
+            texts in prop::collection::vec((prop::sample::select(LINKS), any::<bool>()), 0..20),
+        ) {
+            let (urls, page) = (Urls::default(), "http://a.example/dir/page".parse().unwrap());
+            let base = Base::new(None, &page, &urls, UTF_8);
+            let (all, pattern) = (RegexSet::empty(), RegexSet::new(["b"]).unwrap());
+            let mut found = FoundLinks::new(&base);
+            let mut expected: Vec<Link> = Vec::new();
+            for (text, is_limited) in texts {
+                found.patterns = is_limited.then_some((&pattern, &all));
+                found.add(text, LinkKind::Page);
+                let Some((url, written)) = base.written_link(text) else { continue };
+                let is_wanted = !is_limited || pattern.is_match(url.as_str());
+                if is_wanted && expected.iter().all(|link| link.url != url) {
+                    expected.push(Link { url, written, kind: LinkKind::Page, request: None });
+                }
+            }
+            prop_assert_eq!(found.links, expected);
+        }
+    }
 
     #[test]
     fn a_refresh_says_where_it_leads_in_many_ways() {

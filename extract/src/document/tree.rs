@@ -67,6 +67,12 @@ impl ForwardingEmitter for Tokens<'_> {
         self.0.callback_mut().end();
     }
 
+    /// Nobody reads the errors of a page. To find them, the tokenizer would examine each byte once more.
+    #[inline]
+    fn should_emit_errors(&mut self) -> bool {
+        false
+    }
+
     fn emit_current_tag(&mut self) -> Option<State> {
         // The state is the tree builder's to say.
         let _ = self.0.emit_current_tag();
@@ -254,8 +260,10 @@ fn tag(kind: TagKind, name: LocalName) -> Tag {
     Tag { kind, name, self_closing: false, attrs: Vec::new(), had_duplicate_attributes: false }
 }
 
+/// Returns the text of a token, which is valid unless the tokenizer cut a character. Checking that first is faster than
+/// looking for invalid bytes.
 fn text(bytes: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes)
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 fn tendril(bytes: &[u8]) -> StrTendril {
