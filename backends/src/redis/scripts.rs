@@ -182,7 +182,7 @@ scripts! {
     release: CrawlScript = plain(&[Pending, Begun], include_str!("settle/release.lua")),
     finish: CrawlScript = seeing(
         GOES_ON,
-        &[Crawl, Pending, Failed, Outbox, Gone, Seen, Own, Begun, Hosts],
+        &[Crawl, Pending, Failed, Outbox, Gone, Seen, Own, Begun, Hosts, Told],
         include_str!("settle/finish.lua"),
     ),
     hold: Script = clock.compose(GOES_ON, &[include_str!("recovery/hold.lua")]),

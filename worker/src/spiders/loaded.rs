@@ -11,6 +11,7 @@ use trawl_extract::Extractor;
 use trawl_web::Fetcher;
 
 use super::empty_fields::EmptyFields;
+use super::recent_items::RecentItems;
 use super::session::SpiderSession;
 use super::sink_backlog::SinkBacklog;
 use crate::programs::Running;
@@ -33,6 +34,7 @@ pub(crate) struct LoadedSpider {
     pub(crate) apart: Fetcher,
     pub(crate) extractor: Arc<Extractor>,
     pub(crate) empty_fields: EmptyFields,
+    pub(crate) recent_items: RecentItems,
     pub(crate) sinks: Vec<Arc<dyn Sink>>,
     /// The stores of its files, one for each `[[download]]`.
     pub(crate) files: Vec<Arc<dyn FileStore>>,

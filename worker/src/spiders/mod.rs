@@ -4,6 +4,7 @@ mod elsewhere;
 mod empty_fields;
 mod loaded;
 mod program_versions;
+mod recent_items;
 mod reload;
 mod session;
 mod sink_backlog;

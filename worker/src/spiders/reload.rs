@@ -13,6 +13,7 @@ use trawl_web::Fetcher;
 
 use super::empty_fields::EmptyFields;
 use super::loaded::ProgramVersion;
+use super::recent_items::RecentItems;
 use super::session::SpiderSession;
 use super::sink_backlog::SinkBacklog;
 use super::{Brought, Known, LoadedSpider, Spiders, Unready};
@@ -164,6 +165,7 @@ impl Spiders {
             fetcher,
             extractor: Arc::new(extractor),
             empty_fields: EmptyFields::new(&spider),
+            recent_items: RecentItems::new(&spider),
             sinks: Vec::new(),
             files: Vec::new(),
             backlog: SinkBacklog::default(),

@@ -102,6 +102,7 @@ fn output(
     let items = items_of(message, &key, items, &mut equals);
     let in_file = file.as_ref().map_or(0, ItemsFile::items);
     let (has_own, counted) = (!items.is_empty(), ItemCounts::new(&spider.spider, &items, in_file));
+    let counted = ItemCounts { duplicates: spider.recent_items.count_duplicates(&items), ..counted };
     let page = Page::new(message, items);
     let file = file.map(|file| {
         let (like, ids) = (item(message, &page.key), Ids::ByContent(Contents::new(equals, &file)));

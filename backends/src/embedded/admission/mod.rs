@@ -43,6 +43,7 @@ pub(crate) fn open(
     }
     if let Some(judging) = judging {
         crawls::keep_judging(db, row.key, judging)?;
+        memory.watched.watch(row.key, judging);
     }
     memory.leases.take(crawl, reads, token)?;
     if let Some(reads) = reads {

@@ -45,6 +45,7 @@ pub(crate) fn resume(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> 
     if row.status == CrawlState::Paused {
         crawls::resume(db, row.key)?;
         db.prepare_cached("DELETE FROM pauses WHERE crawl = ?1")?.execute([row.key])?;
+        memory.watched.restart(row.key);
         memory.dispatch.walk_again();
         end_the_rest(db, memory, row.key)?;
         end_if_complete(db, memory, row.key)?;

@@ -8,6 +8,7 @@ pub(crate) mod failures;
 pub(crate) mod forgetting;
 pub(crate) mod lanes;
 pub(crate) mod places;
+pub(crate) mod quality;
 pub(crate) mod stats;
 pub(crate) mod stats_delta;
 pub(crate) mod tasks;

@@ -15,7 +15,7 @@ use trawl_common::time::UnixMs;
 
 use crate::embedded::admission::take_in;
 use crate::embedded::crawls::stats_delta::StatsDeltas;
-use crate::embedded::crawls::{self, Crawls};
+use crate::embedded::crawls::{self, Crawls, quality};
 use crate::embedded::pages::{self, Remembered};
 use crate::embedded::records::address::Address;
 use crate::embedded::settle::ending::{end, end_if_complete, end_the_rest};
@@ -49,7 +49,7 @@ impl Batch {
     /// Settles the batch. Returns, in order, the ended ones.
     ///
     /// 1. Ends each URL, after its page's links are admitted, or parks it, or gives it back.
-    /// 2. Counts all that, and ends the crawls that can end.
+    /// 2. Counts all that, ends the crawls that can end, and pauses those that yield too little.
     /// 3. Stores the page history of the ended URLs.
     pub(crate) fn settle(
         &self,
@@ -200,6 +200,7 @@ impl Settling<'_> {
         for crawl in deltas.write(db)? {
             end_the_rest(db, memory, crawl)?;
             end_if_complete(db, memory, crawl)?;
+            quality::look(db, memory, crawl)?;
         }
         Ok(())
     }

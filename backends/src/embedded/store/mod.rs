@@ -20,6 +20,7 @@ use trawl_common::ports::{Error, ErrorKind, Result};
 
 use crate::embedded::admission::leases::Leases;
 use crate::embedded::claim::dispatch::Dispatch;
+use crate::embedded::crawls::quality::Watched;
 use crate::embedded::records::holdings::{self, Holdings};
 use crate::embedded::seen::Seen;
 use crate::embedded::store::schema::State;
@@ -38,6 +39,8 @@ pub(crate) struct Memory {
     pub(crate) leases: Leases,
     /// The positions from which to look for records that nobody holds.
     pub(crate) dispatch: Dispatch,
+    /// The crawls that are judged while they run.
+    pub(crate) watched: Watched,
 }
 
 impl Memory {

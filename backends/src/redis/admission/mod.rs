@@ -101,7 +101,8 @@ impl Admission for RedisRecords {
     }
 
     async fn keep_judging(&self, crawl: &CrawlRef, judging: &Judging) -> Result<()> {
-        self.keep_noted(crawl, JUDGING, judging).await
+        self.keep_noted(crawl, JUDGING, judging).await?;
+        self.watch_quality(crawl, judging).await
     }
 }
 

@@ -58,6 +58,8 @@ impl Control for RedisRecords {
     }
 
     async fn resume(&self, crawl: &CrawlRef) -> Result<()> {
+        // First, so that nobody judges it by the pages before the pause.
+        self.restart_window(crawl).await?;
         self.order(crawl, CrawlState::Running).await?;
         self.forget_held(crawl).await
     }

@@ -8,6 +8,7 @@ pub(crate) mod lanes;
 pub(crate) mod news;
 pub(crate) mod orders;
 pub(crate) mod places;
+pub(crate) mod quality;
 pub(crate) mod standings;
 pub(crate) mod stats;
 pub(crate) mod tasks;

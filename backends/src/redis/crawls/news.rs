@@ -14,6 +14,7 @@ use trawl_common::settings::Log;
 use trawl_common::time::UnixMs;
 
 use crate::redis::RedisRecords;
+use crate::redis::crawls::quality::LOW_QUALITY;
 use crate::redis::fields::Fields;
 use crate::redis::keys::CrawlKeys;
 use crate::redis::workers::logs::RedisLogs;
@@ -99,9 +100,10 @@ impl RedisRecords {
         if has_run && !was_failing && self.events.is_failing(&stats) {
             news.push(CrawlEvent { kind: EventKind::Failing, at: now, stats: stats.clone() });
         }
-        let was_held = noted.count(&EventKind::Lapsed.to_string())? > 0;
+        let kind = if noted.count(LOW_QUALITY)? > 0 { EventKind::Quality } else { EventKind::Lapsed };
+        let was_held = noted.count(&kind.to_string())? > 0;
         if stats.held.is_some() && !was_held {
-            news.push(CrawlEvent { kind: EventKind::Lapsed, at: now, stats: stats.clone() });
+            news.push(CrawlEvent { kind, at: now, stats: stats.clone() });
         }
         if is_running && stats.pending > 0 {
             news.extend(self.notice_trouble(&noted, workers, &stats, now).await?);
@@ -181,7 +183,8 @@ impl RedisRecords {
     /// Forgets why the crawl was held: it goes on, and may be held again.
     pub(crate) async fn forget_held(&self, crawl: &CrawlRef) -> Result<()> {
         let mut forget = redis::cmd("HDEL");
-        forget.arg(CrawlKeys::new(crawl).told).arg(HELD).arg(EventKind::Lapsed.to_string());
+        forget.arg(CrawlKeys::new(crawl).told).arg(HELD).arg(LOW_QUALITY);
+        forget.arg(EventKind::Lapsed.to_string()).arg(EventKind::Quality.to_string());
         self.redis.query(&forget).await
     }
 

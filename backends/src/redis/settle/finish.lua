@@ -1,7 +1,7 @@
 -- ARGV: worker, crawl id, then for each url, short, kind, why (empty: no word), bytes, note (empty: none), the target
 -- of its redirects (empty: none) and the short of that, and the additions of its page to the stats, a line of number
 -- and name each. Returns for each whether it has ended, by this call or before; then whether the crawl has, by this
--- call. A counter changes only if a record was removed, and only its holder removes a record.
+-- call, and whether its last pages are to be looked at (`crawls/quality.rs`). A counter changes only if a record was removed, and only its holder removes a record.
 local recrawl, room = is_recrawl(CRAWL), room_in(CRAWL)
 local requests, asked = requests_of(CRAWL, OWN_PLAIN), {}
 local is_limited = room or redis.call('EXISTS', BEGUN) == 1
@@ -26,6 +26,16 @@ local function entries(by_text)
     list[#list + 1] = entry
   end
   return list
+end
+
+-- Whether so many pages are done or failed that the crawl is to be looked at.
+local function is_look_due()
+  local look = redis.pcall('HGET', TOLD, 'look')
+  if type(look) ~= 'string' then
+    return false
+  end
+  local pages = redis.call('HMGET', CRAWL, 'done', 'failed')
+  return (pages[1] or 0) + (pages[2] or 0) >= (tonumber(look) or 0)
 end
 
 local urls = {}
@@ -104,6 +114,7 @@ end
 write(CRAWL, stats)
 write(HOSTS, hosts)
 answer[#answer + 1] = end_if_done(CRAWL, PENDING, now_ms()) and 1 or 0
+answer[#answer + 1] = is_look_due() and 1 or 0
 if next(seen) then
   learn(url_set(SEEN_PLAIN, SEEN_PACKED), entries(seen))
 end

@@ -113,6 +113,9 @@ impl Settlements for RedisRecords {
                 self.unless_wrong_type(crawl, self.redis.run(&call).await).await?;
             let Some(mut answer) = answer else { continue };
             if answer.pop() == Some(true) {
+                self.unless_wrong_type(crawl, self.look_at_quality(crawl).await).await?;
+            }
+            if answer.pop() == Some(true) {
                 self.log_end(crawl, CrawlState::Finished).await;
             }
             let mut failures = Vec::new();

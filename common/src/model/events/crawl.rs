@@ -22,8 +22,9 @@ pub enum EventKind {
     Failing,
     /// It is paused, as its spider's log-in keeps failing ([`CrawlStats::held`]).
     Lapsed,
-    /// It has finished, and its pages yielded no items, or not a required field ([`CrawlStats::has_lost_items`]), or
-    /// less than its spider expects ([`unmet`]). While it runs, items may still come: listings are often fetched first.
+    /// It is paused, as its last pages yield too little ([`QualityWindow`](crate::frontier::quality::QualityWindow)); or
+    /// it has finished, and its pages yielded no items, or not a required field ([`CrawlStats::has_lost_items`]), or
+    /// less than its spider expects ([`unmet`]).
     Quality,
     /// It has finished without any result ([`CrawlStats::empty`]).
     Empty,
@@ -106,6 +107,9 @@ impl CrawlEvent {
         let Self { kind, stats, .. } = self;
         match kind {
             EventKind::Stalled | EventKind::Lapsed => {
+                format!("{}.{kind}.{}", stats.crawl, stats.counts.ended())
+            }
+            EventKind::Quality if stats.held.is_some() => {
                 format!("{}.{kind}.{}", stats.crawl, stats.counts.ended())
             }
             EventKind::Degraded => format!("{}.{kind}.{}", stats.crawl, self.at.0),

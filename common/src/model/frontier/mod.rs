@@ -20,6 +20,7 @@ pub mod message;
 pub mod notes;
 pub mod outcome;
 mod period;
+pub mod quality;
 mod record;
 mod recrawl;
 mod request;
@@ -28,7 +29,6 @@ pub mod route;
 pub mod source_queue;
 #[cfg(test)]
 mod tests;
-pub mod quality;
 pub mod trace;
 mod transitions;
 pub mod unmet;

@@ -101,7 +101,8 @@ struct Sample {
 
 impl Sample {
     fn new(stats: &CrawlStats) -> Self {
-        let required = stats.required.iter().map(|(field, pages)| (field.clone(), [pages.with, pages.without]));
+        let required =
+            stats.required.iter().map(|(field, pages)| (field.clone(), [pages.with, pages.without]));
         Self {
             done: stats.counts.done,
             failed: stats.counts.failed,
@@ -225,7 +226,11 @@ mod tests {
         };
         assert_eq!(paused(&strict, |more| stats(500 + more, 0, 500 + more, 0)), None);
         let rare = Quality { required: Some(1.0), ..NONE };
-        assert_eq!(paused(&rare, |more| stats(500 + more, 0, 500, more / 20)), None, "five of a window lack it");
+        assert_eq!(
+            paused(&rare, |more| stats(500 + more, 0, 500, more / 20)),
+            None,
+            "five of a window lack it"
+        );
         let mut window = QualityWindow::default();
         assert_eq!(window.look(&strict, &stats(0, 1, 0, 0)), None);
         assert_eq!(window.look(&strict, &stats(0, 100, 0, 0)), None, "99 pages are no window");

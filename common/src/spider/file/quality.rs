@@ -13,9 +13,7 @@ const WINDOW: u64 = 100;
 /// `spider` has its items by now.
 pub(super) fn quality(mut section: Section<'_>, spider: &Spider) -> Option<Quality> {
     let window = section.read("window", window).unwrap_or(WINDOW);
-    let is_required = |rule: &ItemRule| {
-        rule.fields.iter().any(|(_, field)| field.required != Required::No)
-    };
+    let is_required = |rule: &ItemRule| rule.fields.iter().any(|(_, field)| field.required != Required::No);
     let has_required = spider.items.iter().any(is_required);
     let required = section.read("required", |given| match has_required {
         true => share(given),

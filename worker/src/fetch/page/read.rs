@@ -107,7 +107,8 @@ pub(super) async fn given(
     let required = if is_known { BTreeMap::new() } else { required };
     let is_without = counted.is_without && !is_known;
     let is_login = is_without && spider.spider.session.is_none() && has_password_field(&response.body);
-    let counted = ItemCounts { is_without, is_login, required, ..counted }
+    let duplicates = if is_known { 0 } else { spider.recent_items.count_duplicates(&items) };
+    let counted = ItemCounts { is_without, is_login, required, duplicates, ..counted }
         .with_change(RememberedPage::change(memory.as_ref()));
     let page = page(job, history, items, response);
     let ids = Ids::ByPlace(name(job, own).to_owned(), page.items.len());
