@@ -38,8 +38,7 @@ mod version;
 
 use std::num::NonZeroU64;
 
-pub use crate::frontier::judging::{Expect, Judging};
-pub use crate::frontier::quality::Quality;
+pub use crate::frontier::judging::{Expect, Judging, Quality};
 pub use ban::{Ban, Bans, Then};
 pub use carried::{Carried, ListPlace, MAX_CARRIED_BYTES};
 pub use download::Download;

@@ -115,3 +115,32 @@ async fn a_file_that_is_not_trawls_is_no_place_for_items_and_neither_is_what_the
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
 }
+
+#[tokio::test]
+async fn a_crawl_below_its_quality_pauses_and_goes_on_when_the_command_is_run_again() {
+    let site = Site::serve(200).await;
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("spiders")).unwrap();
+    let file = format!(
+        "[start]\nsitemaps = ['{}/sitemap.xml']\n[fields]\nname = {{ css = '.no-such', required = true }}\n\
+         [quality]\nwindow = 20\nrequired = 0.9\n",
+        site.origin
+    );
+    fs::write(folder.path().join("spiders/shop.toml"), file).unwrap();
+    let mut done = 0;
+    for _ in 0..2 {
+        let mut command = trawl(folder.path());
+        let crawled = command.args(["crawl", "--spider", "shop", "--allow-private", "--rate", "unlimited"]);
+        let output = crawled.args(["--json", "-q"]).output().await.unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        let why = "[quality] required: 0 % of the last ";
+        assert!(stderr(&output).contains(why), "{}", stderr(&output));
+        let stats = crawl_stats(&output);
+        assert!(stats["held"].as_str().unwrap().starts_with(why), "{stats}");
+        let now = stats["done"].as_u64().unwrap();
+        assert!((20..150).contains(&(now - done)), "{done} and {now}");
+        done = now;
+        let listed = stdout_of(folder.path(), &["status", "--state", "crawl.db"]).await;
+        assert!(listed.contains(why), "{listed}");
+    }
+}

@@ -17,7 +17,7 @@ pub(crate) struct RecentItems(Option<Mutex<Recent>>);
 struct Recent {
     /// The hash of the id of the first item, by the hash of the content.
     first: HashMap<u64, u64>,
-    /// Those contents, oldest first.
+    /// The hashes of the contents, oldest first.
     order: VecDeque<u64>,
 }
 

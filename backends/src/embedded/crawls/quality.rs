@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use rusqlite::Connection;
 use trawl_common::frontier::crawl::CrawlState;
-use trawl_common::frontier::judging::Judging;
-use trawl_common::frontier::quality::{Quality, QualityWindow};
+use trawl_common::frontier::judging::{Judging, Quality};
+use trawl_common::frontier::quality::QualityWindow;
 
 use crate::embedded::crawls;
 use crate::embedded::crawls::commands;

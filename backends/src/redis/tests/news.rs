@@ -8,6 +8,7 @@ use trawl_common::settings::Events;
 use trawl_common::time::UnixMs;
 
 use super::*;
+use crate::redis::crawls::quality::LOW_QUALITY;
 
 impl Fixture {
     /// Returns the events that a sweeper finds which takes a crawl for stalled after an hour.
@@ -119,6 +120,26 @@ async fn a_crawl_that_is_held_is_told_of_once_each_time() {
         assert_eq!(body["held"], "the log-in fails");
         assert!(body["notes"][0].as_str().unwrap().contains("trawl resume c"), "{body}");
         assert_eq!((fixture.tell().await, fixture.news().await), (vec![EventKind::Lapsed], vec![]));
+        fixture.frontier.resume(&fixture.crawl).await.unwrap();
+        assert_eq!(fixture.news().await, []);
+    }
+}
+
+#[tokio::test]
+async fn a_crawl_that_pauses_itself_for_its_quality_is_told_of_as_such() {
+    let fixture = Fixture::new().await;
+    let lease = fixture.open().await;
+    fixture.send(&lease, 0..1).await;
+    fixture.tell().await;
+    for _ in 0..2 {
+        fixture.frontier.keep_noted(&fixture.crawl, LOW_QUALITY, &1).await.unwrap();
+        fixture.frontier.hold(&fixture.crawl, "[quality] failed: 90 %").await.unwrap();
+        let event = fixture.look().await.news.remove(0);
+        let id = format!("{}.quality.0", fixture.crawl.id);
+        assert_eq!((event.name(), event.id()), ("crawl.quality".to_owned(), id));
+        let body = serde_json::to_value(&event).unwrap();
+        assert!(body["notes"][0].as_str().unwrap().contains("[quality] failed"), "{body}");
+        assert_eq!((fixture.tell().await, fixture.news().await), (vec![EventKind::Quality], vec![]));
         fixture.frontier.resume(&fixture.crawl).await.unwrap();
         assert_eq!(fixture.news().await, []);
     }

@@ -7,8 +7,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::frontier::quality::Quality;
-
 /// `[expect]`: what a crawl of the spider yields if all is well, which is looked at when it has finished.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -22,6 +20,25 @@ pub struct Expect {
     /// Which share of its items has a value in a field, at least: from 0 to 1.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, f64>,
+}
+
+/// `[quality]`: what the last pages of a crawl of the spider yield if all is well, which is looked at while it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Quality {
+    /// Number of pages, done or failed, that are judged together.
+    pub window: u64,
+    /// The least share of the pages where a required field was looked for that have it: from 0 to 1, as all shares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required: Option<f64>,
+    /// The least number of items that a page gives on average.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items_per_page: Option<f64>,
+    /// The greatest share of pages that have failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<f64>,
+    /// The greatest share of items that are duplicates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicates: Option<f64>,
 }
 
 /// How the result of a crawl is judged, which is kept with the crawl. As text a JSON object.

@@ -5,29 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::frontier::crawl::{CrawlStats, DUPLICATES};
+use crate::frontier::judging::Quality;
 use crate::text::{counted, printable};
 
 /// The number of looks at a crawl while a window of pages passes.
 const LOOKS: u64 = 10;
-
-/// `[quality]`: what the last pages of a crawl of the spider yield if all is well, which is looked at while it runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Quality {
-    /// Number of pages, done or failed, that are judged together.
-    pub window: u64,
-    /// The least share of the pages where a required field was looked for that have it: from 0 to 1, as all shares.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub required: Option<f64>,
-    /// The least number of items that a page gives on average.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub items_per_page: Option<f64>,
-    /// The greatest share of pages that have failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failed: Option<f64>,
-    /// The greatest share of items that are duplicates.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duplicates: Option<f64>,
-}
 
 impl Quality {
     /// The number of pages between two looks, and the least number of pages or items that is judged.
@@ -225,12 +207,13 @@ mod tests {
             duplicates: Some(0.0),
         };
         assert_eq!(paused(&strict, |more| stats(500 + more, 0, 500 + more, 0)), None);
-        let rare = Quality { required: Some(1.0), ..NONE };
-        assert_eq!(
-            paused(&rare, |more| stats(500 + more, 0, 500, more / 20)),
-            None,
-            "five of a window lack it"
-        );
+        let rare = |number| {
+            let mut window = QualityWindow::default();
+            let required = Quality { required: Some(1.0), ..NONE };
+            assert_eq!(window.look(&required, &stats(0, 0, 0, 0)), None);
+            window.look(&required, &stats(100, 0, 0, number)).is_some()
+        };
+        assert!(!rare(9) && rare(10), "a field that few pages were to have says nothing");
         let mut window = QualityWindow::default();
         assert_eq!(window.look(&strict, &stats(0, 1, 0, 0)), None);
         assert_eq!(window.look(&strict, &stats(0, 100, 0, 0)), None, "99 pages are no window");

@@ -6,6 +6,7 @@ use std::time::Duration;
 use trawl_common::frontier::MAX_STARTS;
 use trawl_common::frontier::Start;
 use trawl_common::frontier::crawl::{Counts, CrawlState};
+use trawl_common::frontier::judging::{Judging, Quality};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{BeatReply, ErrorKind, Heartbeat, NewWork, Result, Session, Settlement, Terms};
 use trawl_common::time::UnixMs;
@@ -109,6 +110,40 @@ pub async fn a_crawl_that_is_held_says_why_until_it_is_resumed(carrier: &Carrier
     carrier.begin(&over, 0, Terms::default()).await?;
     assert_eq!(kind(carrier.control.hold(&over.crawl, "too late").await), Some(ErrorKind::Stale));
     assert_eq!(carrier.stats(&over).await?.held, None);
+    Ok(())
+}
+
+/// A crawl whose last pages yield too little is paused once, by the counts of all workers. When it is resumed, the pages
+/// before do not count.
+pub async fn a_crawl_below_its_quality_is_paused_and_judged_anew_when_it_is_resumed(
+    carrier: &Carrier,
+) -> Result<()> {
+    let case = Case::new();
+    let workers = [carrier.join(&case), carrier.join_as(case.other.clone())];
+    let quality =
+        Quality { window: 10, failed: Some(0.5), required: None, items_per_page: None, duplicates: None };
+    let judging = Judging { quality: Some(quality), ..Judging::default() };
+    let session = carrier.open_judged(&case, judging).await?;
+    session.admit(&(0..100).map(|number| case.new_work(number)).collect::<Vec<_>>()).await?;
+    let paused_after = async |terminal: Terminal| -> Result<Option<usize>> {
+        for page in 1..=30 {
+            let worker = &workers[page % 2];
+            let claimed = worker.claim_one().await;
+            assert!(worker.end(&case, &claimed, terminal).await);
+            let stats = carrier.stats(&case).await?;
+            if stats.status == CrawlState::Paused {
+                let why = stats.held.unwrap_or_default();
+                assert!(why.starts_with("[quality] failed: ") && why.contains("at most 50 %"), "{why}");
+                return Ok(Some(page));
+            }
+        }
+        Ok(None)
+    };
+    assert_eq!(paused_after(Terminal::Done).await?, None);
+    assert_eq!(paused_after(Terminal::Failed).await?, Some(6));
+    carrier.control.resume(&case.crawl).await?;
+    assert_eq!(carrier.stats(&case).await?.held, None);
+    assert_eq!(paused_after(Terminal::Failed).await?, Some(11), "its own window");
     Ok(())
 }
 

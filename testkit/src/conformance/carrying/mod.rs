@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use trawl_common::frontier::crawl::CrawlStats;
+use trawl_common::frontier::judging::Judging;
 use trawl_common::health::Health;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{
@@ -200,6 +201,7 @@ macro_rules! one_process_conformance {
             what_another_holds_is_neither_started_nor_extended_nor_settled
             only_the_holder_of_a_page_admits_its_links
             a_crawl_that_has_done_all_that_it_may_skips_the_rest
+            a_crawl_below_its_quality_is_paused_and_judged_anew_when_it_is_resumed
             a_crawl_that_is_held_says_why_until_it_is_resumed
             nothing_is_claimed_or_started_of_a_paused_crawl
             what_was_queued_goes_on_after_a_pause
@@ -259,6 +261,13 @@ impl Carrier {
             lease: LONG,
             reads: None,
         };
+        self.engine.open(opening, Arc::clone(&self.health)).await
+    }
+
+    /// Opens a crawl that is judged so.
+    async fn open_judged(&self, case: &Case, judging: Judging) -> Result<Box<dyn Session>> {
+        let (crawl, terms, judging) = (case.crawl.clone(), Terms::default(), Some(judging));
+        let opening = Opening { judging, crawl, terms, text: None, is_new: true, lease: LONG, reads: None };
         self.engine.open(opening, Arc::clone(&self.health)).await
     }
 
