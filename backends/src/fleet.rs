@@ -37,11 +37,11 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         }
         None => cache_on(store.clone(), &settings.cache).await,
     };
-    redis::check_schema(&store).await?;
+    retry_at_start("reading the version of the data", || redis::check_schema(&store)).await?;
     redis::warn_of_eviction(&store).await;
     let asked = asked_of(settings, store.clone())?;
     let (records, hosts) = records_beside(settings, store.clone(), Some(asked.journal.clone()))?;
-    records.check_clock().await?;
+    retry_at_start("reading the clock of Redis", || records.check_clock()).await?;
     let Settings { queues, items, .. } = settings;
     let queue = connected("rabbitmq", || RabbitMq::connect(&broker, queues, items)).await?;
     let queue = Arc::new(queue.open_to_strangers(&settings.adhoc.spiders));
@@ -172,6 +172,13 @@ fn records_beside(
 
 /// Connects to a server, trying again until it is up or [`STARTUP_TIMEOUT`] has passed.
 async fn connected<T, F: Future<Output = Result<T>>>(server: &str, connect: impl Fn() -> F) -> Result<T> {
+    let connected = retry_at_start("connecting", connect).await?;
+    info!(server, "connected");
+    Ok(connected)
+}
+
+/// Repeats a call while its server is away, until [`STARTUP_TIMEOUT`] has passed.
+async fn retry_at_start<T, F: Future<Output = Result<T>>>(what: &str, call: impl Fn() -> F) -> Result<T> {
     let deadline = CancellationToken::new();
     let health = Health::until(deadline.clone());
     let expiry = async {
@@ -179,10 +186,8 @@ async fn connected<T, F: Future<Output = Result<T>>>(server: &str, connect: impl
         deadline.cancel();
         std::future::pending().await
     };
-    let connected = tokio::select! {
-        connected = health.retry("connecting", connect) => connected?,
+    tokio::select! {
+        result = health.retry(what, call) => result,
         never = expiry => never,
-    };
-    info!(server, "connected");
-    Ok(connected)
+    }
 }

@@ -327,6 +327,17 @@ async fn a_refused_call_stops_the_worker_and_an_outage_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_worker_whose_server_is_away_at_its_first_heartbeat_begins_when_it_is_back() {
+    let memory = Memory::default();
+    memory.page(&url(1), QUICK);
+    memory.miss_beats(3);
+    let worker = Worker::start(&memory, |_| {});
+    timeout(LIMIT, memory.until("settle", 1)).await.unwrap();
+    worker.stop.cancel();
+    worker.ended().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_cannot_be_settled_for_good_ends_the_worker_and_is_given_back() {
     let memory = Memory::default();
     memory.page(&url(1), QUICK);

@@ -39,7 +39,7 @@ pub enum RunError {
     /// The system provides no threads.
     #[error("cannot start threads that fetch and parse: {0}")]
     Threads(#[source] std::io::Error),
-    /// A server answered the first call with an error, or a later one with an error that no waiting resolves.
+    /// A server answered a call with an error that no waiting resolves.
     #[error(transparent)]
     Port(#[from] ports::Error),
 }
@@ -75,7 +75,7 @@ impl Worker {
     /// Works until `stop`, then until what has begun has ended or the shutdown timeout has passed; or until a
     /// port fails permanently.
     pub(crate) async fn run(mut self) -> Result<(), RunError> {
-        self.reporter.first_heartbeat().await?;
+        self.context.health.retry("the first heartbeat", || self.reporter.first_heartbeat()).await?;
         let (log, version) = (&self.context.log, env!("CARGO_PKG_VERSION"));
         log.write(log.entry(LogLevel::Info, format!("the worker has started, version {version}")));
         // Aborted when this function returns.

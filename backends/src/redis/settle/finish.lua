@@ -1,7 +1,8 @@
 -- ARGV: worker, crawl id, then for each url, short, kind, why (empty: no word), bytes, note (empty: none), the target
 -- of its redirects (empty: none) and the short of that, and the additions of its page to the stats, a line of number
 -- and name each. Returns for each whether it has ended, by this call or before; then whether the crawl has, by this
--- call, and whether its last pages are to be looked at (`crawls/quality.rs`). A counter changes only if a record was removed, and only its holder removes a record.
+-- call, and whether its last pages are to be looked at (`crawls/quality.rs`). A counter changes only if a record was
+-- removed, and only its holder removes a record.
 local recrawl, room = is_recrawl(CRAWL), room_in(CRAWL)
 local requests, asked = requests_of(CRAWL, OWN_PLAIN), {}
 local is_limited = room or redis.call('EXISTS', BEGUN) == 1

@@ -19,6 +19,9 @@ pub(super) const MAX_WAIT: Duration = Duration::from_secs(5);
 /// The interval at which URLs return at most, on average: each costs a round by way of the broker.
 const RETURN_INTERVAL: Duration = Duration::from_millis(2);
 
+/// Maximum number of URLs whose positions are remembered. Any others come after them.
+const MAX_KNOWN: usize = 100_000;
+
 /// The time for which a place is kept for a URL that is late: another worker may have taken it.
 const MAX_LATE: Duration = Duration::from_secs(2);
 
@@ -50,7 +53,7 @@ impl Away {
 #[derive(Default)]
 pub(crate) struct PutOff {
     lines: HashMap<HostKey, Line>,
-    /// Number of URLs in all lines.
+    /// Number of URLs in all lines, at most [`MAX_KNOWN`].
     count: usize,
     /// The time of the URL that was put off last, of which each has one of its own.
     last: Option<UnixMs>,
@@ -93,16 +96,18 @@ impl PutOff {
             self.has_returned(domain, since);
         }
         let since = since.unwrap_or_else(|| self.next());
-        let line = self.lines.entry(domain.clone()).or_default();
-        let rank = line.rank(since);
-        line.0.insert(rank, Waiting { since, returns: now });
-        self.count += 1;
+        let (rank, domains) = match self.lines.get(domain) {
+            Some(line) => (line.rank(since), self.lines.len()),
+            None => (0, self.lines.len() + 1),
+        };
         let share = takes.unwrap_or(self.kept_for) / of.max(1) as u32;
-        let step = share.max(self.kept_for * self.lines.len() as u32 / places as u32);
+        let step = share.max(self.kept_for * domains as u32 / places as u32);
         let longest = MAX_WAIT.max(RETURN_INTERVAL * self.count as u32);
         let wait = (step * (rank + 1) as u32).clamp(MIN_WAIT, longest);
-        if let Some(waiting) = self.lines.get_mut(domain).and_then(|line| line.0.get_mut(rank)) {
-            waiting.returns = now + wait;
+        if self.count < MAX_KNOWN {
+            let line = self.lines.entry(domain.clone()).or_default();
+            line.0.insert(rank, Waiting { since, returns: now + wait });
+            self.count += 1;
         }
         Away { since, wait }
     }

@@ -230,7 +230,11 @@ async fn urls_that_are_put_off_come_back_as_fast_as_their_domain_answers() {
 #[tokio::test(start_paused = true)]
 async fn urls_that_are_put_off_stay_away_for_five_seconds_at_most_unless_there_are_thousands() {
     assert_eq!(waits(60 * SLOW_PAGE, 2_000).await[1_999], MAX_WAIT);
-    assert_eq!(waits(60 * SLOW_PAGE, 20_000).await[19_999].as_secs(), 40, "500 return in a second");
+    assert_eq!(
+        waits(60 * SLOW_PAGE, 20_000).await[19_999].as_secs_f64().round(),
+        40.0,
+        "500 return in a second"
+    );
 }
 
 #[tokio::test(start_paused = true)]

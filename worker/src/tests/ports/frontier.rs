@@ -153,6 +153,11 @@ impl Frontier for Memory {
     }
 
     async fn beat(&self, _beat: &Heartbeat) -> ports::Result<BeatReply> {
+        let mut state = self.state();
+        if state.missed_beats > 0 {
+            state.missed_beats -= 1;
+            return Err(Error::new(ErrorKind::Unavailable, "away"));
+        }
         Ok(BeatReply::GoOn)
     }
 

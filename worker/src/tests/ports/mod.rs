@@ -65,6 +65,8 @@ struct State {
     links_without_end: Option<String>,
     /// How often the sink still refuses pages.
     sink_refusals: u32,
+    /// Number of heartbeats that are still refused, as if the server were away.
+    missed_beats: u32,
 }
 
 impl Default for State {
@@ -89,6 +91,7 @@ impl Default for State {
             refuses_settlement: false,
             links_without_end: None,
             sink_refusals: 0,
+            missed_beats: 0,
         }
     }
 }
@@ -213,6 +216,11 @@ impl Memory {
     /// No settlement can be written from now on.
     pub(in crate::tests) fn refuse_settlement(&self) {
         self.state().refuses_settlement = true;
+    }
+
+    /// Refuses this many heartbeats.
+    pub(in crate::tests) fn miss_beats(&self, number: u32) {
+        self.state().missed_beats = number;
     }
 
     /// The sink refuses the next pages so often.
