@@ -160,6 +160,9 @@ mod tests {
         }
     }
 
+    /// The stats of a crawl after this many pages of the bad kind.
+    type After<'a> = &'a dyn Fn(u64) -> CrawlStats;
+
     /// Returns the number of pages at which a crawl is paused that is well up to page 500, and the reason.
     fn paused(quality: &Quality, of_bad: impl Fn(u64) -> CrawlStats) -> Option<(u64, String)> {
         let mut window = QualityWindow::default();
@@ -177,7 +180,7 @@ mod tests {
     #[test]
     fn a_crawl_is_paused_within_200_pages_after_it_falls_below_any_threshold() {
         let without = |bad| stats(500 + bad, 0, 500, bad);
-        let cases: [(Quality, &dyn Fn(u64) -> CrawlStats, &str); 4] = [
+        let cases: [(Quality, After<'_>, &str); 4] = [
             (Quality { required: Some(0.5), ..NONE }, &without, "have `price`, and at least 50 %"),
             (Quality { items_per_page: Some(0.1), ..NONE }, &without, "items each, and at least 0.1"),
             (
