@@ -113,13 +113,12 @@ pub async fn a_crawl_that_is_held_says_why_until_it_is_resumed(carrier: &Carrier
     Ok(())
 }
 
-/// A crawl whose last pages yield too little is paused once, by the counts of all workers. When it is resumed, the pages
-/// before do not count.
+/// A crawl whose last pages yield too little is paused. When it is resumed, the pages before do not count.
 pub async fn a_crawl_below_its_quality_is_paused_and_judged_anew_when_it_is_resumed(
     carrier: &Carrier,
 ) -> Result<()> {
     let case = Case::new();
-    let workers = [carrier.join(&case), carrier.join_as(case.other.clone())];
+    let worker = carrier.join(&case);
     let quality =
         Quality { window: 10, failed: Some(0.5), required: None, items_per_page: None, duplicates: None };
     let judging = Judging { quality: Some(quality), ..Judging::default() };
@@ -127,7 +126,6 @@ pub async fn a_crawl_below_its_quality_is_paused_and_judged_anew_when_it_is_resu
     session.admit(&(0..100).map(|number| case.new_work(number)).collect::<Vec<_>>()).await?;
     let paused_after = async |terminal: Terminal| -> Result<Option<usize>> {
         for page in 1..=30 {
-            let worker = &workers[page % 2];
             let claimed = worker.claim_one().await;
             assert!(worker.end(&case, &claimed, terminal).await);
             let stats = carrier.stats(&case).await?;

@@ -82,6 +82,7 @@ macro_rules! carrying_conformance {
             what_is_no_longer_a_workers_is_not_counted_for_it
             what_is_settled_twice_counts_once
             beyond_the_page_limit_urls_are_handed_out_to_be_skipped
+            a_crawl_below_its_quality_is_paused_and_judged_anew_when_it_is_resumed
             a_dead_letter_is_listed_and_claimed_again_when_it_is_replayed
             what_is_no_url_is_kept_and_counted
             a_session_that_is_abandoned_leaves_its_crawl_open
@@ -201,7 +202,6 @@ macro_rules! one_process_conformance {
             what_another_holds_is_neither_started_nor_extended_nor_settled
             only_the_holder_of_a_page_admits_its_links
             a_crawl_that_has_done_all_that_it_may_skips_the_rest
-            a_crawl_below_its_quality_is_paused_and_judged_anew_when_it_is_resumed
             a_crawl_that_is_held_says_why_until_it_is_resumed
             nothing_is_claimed_or_started_of_a_paused_crawl
             what_was_queued_goes_on_after_a_pause
