@@ -17,7 +17,7 @@ use super::Fetching;
 use super::page::{Processed, hand_over, process};
 use crate::job::ClaimedUrl;
 use crate::job::settlement::{Place, Settlement, not_started, panicked};
-use crate::schedule::domains::SLOW_PAGE;
+use crate::schedule::domains::{Away, SLOW_PAGE};
 use crate::schedule::{Next, Permits, Ready};
 
 /// Starts jobs as they become ready, until `ready` is closed and empty; then waits for the running ones. After `stop`,
@@ -89,6 +89,7 @@ async fn fetch(
     let mut fetch_permit = fetch_permit;
     let began = Instant::now();
     let mut working = pin!(AssertUnwindSafe(process(fetching, job.clone(), host_permit)).catch_unwind());
+    let put_off = |away: Away| Ok(Processed::Settled(away.settle(job.clone())));
     let processed = match timeout(SLOW_PAGE, &mut working).await {
         Ok(processed) => processed,
         Err(_) => match under_way.mark_slow() {
@@ -97,11 +98,11 @@ async fn fetch(
                 fetch_permit = fetch_permit.filter(|_| under_way.needs_permit());
                 tokio::select! {
                     processed = &mut working => processed,
-                    away = under_way.gives_way(&fetching.threads) => Ok(Processed::Settled(away.settle(job.clone()))),
+                    away = under_way.gives_way(&fetching.threads) => put_off(away),
                 }
             }
             // Others could not start while it continues.
-            Err(away) => Ok(Processed::Settled(away.settle(job.clone()))),
+            Err(away) => put_off(away),
         },
     };
     if processed.as_ref().is_ok_and(is_answered) {

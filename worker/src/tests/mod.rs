@@ -338,6 +338,15 @@ async fn a_worker_whose_server_is_away_at_its_first_heartbeat_begins_when_it_is_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_worker_whose_server_is_away_at_its_first_heartbeat_can_be_stopped() {
+    let memory = Memory::default();
+    memory.miss_beats(u32::MAX);
+    let worker = Worker::start(&memory, |_| {});
+    sleep(Duration::from_secs(5)).await;
+    worker.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_cannot_be_settled_for_good_ends_the_worker_and_is_given_back() {
     let memory = Memory::default();
     memory.page(&url(1), QUICK);

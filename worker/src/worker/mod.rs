@@ -75,7 +75,9 @@ impl Worker {
     /// Works until `stop`, then until what has begun has ended or the shutdown timeout has passed; or until a
     /// port fails permanently.
     pub(crate) async fn run(mut self) -> Result<(), RunError> {
-        self.context.health.retry("the first heartbeat", || self.reporter.first_heartbeat()).await?;
+        let beating = self.context.health.retry("the first heartbeat", || self.reporter.first_heartbeat());
+        let Some(beaten) = self.stop.run_until_cancelled(beating).await else { return Ok(()) };
+        beaten?;
         let (log, version) = (&self.context.log, env!("CARGO_PKG_VERSION"));
         log.write(log.entry(LogLevel::Info, format!("the worker has started, version {version}")));
         // Aborted when this function returns.

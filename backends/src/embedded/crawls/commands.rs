@@ -62,7 +62,7 @@ pub(crate) fn cancel(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> 
     };
     crawls::cancel(db, row.key)?;
     end_the_rest(db, memory, row.key)?;
-    memory.seen.forget(db, row.key)?;
+    memory.forget_crawl(db, row.key)?;
     memory.leases.end(crawl);
     Ok(())
 }

@@ -72,7 +72,7 @@ pub(crate) fn forget_crawl(db: &Connection, memory: &mut Memory, crawl: &CrawlRe
     if !known.status.is_over() {
         return Err(Error::new(ErrorKind::Refused, not_over(crawl)).into());
     }
-    memory.seen.forget(db, known.key)?;
+    memory.forget_crawl(db, known.key)?;
     for table in ["crawl_reasons", "crawl_hosts", "failed", "spider_texts", "tasks", "requests"] {
         db.execute(&format!("DELETE FROM {table} WHERE crawl = ?1"), [known.key])?;
     }

@@ -37,7 +37,8 @@ impl Watched {
         }
     }
 
-    fn forget(&mut self, crawl: i64) {
+    /// Forgets a crawl that is over, or is not judged while it runs.
+    pub(crate) fn forget(&mut self, crawl: i64) {
         self.0.remove(&crawl);
     }
 }
@@ -52,9 +53,7 @@ pub(crate) fn look(db: &Connection, memory: &mut Memory, key: i64) -> Result<()>
         return Ok(());
     }
     let crawl = crawls::at(db, key)?;
-    if crawl.status.is_over() {
-        memory.watched.forget(key);
-    } else if crawl.status == CrawlState::Running
+    if crawl.status == CrawlState::Running
         && let Some(stats) = crawl_stats::of(db, Clock::Runs, &crawl.crawl.id)?
         && let Some(why) = window.look(quality, &stats)
     {

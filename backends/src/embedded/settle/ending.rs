@@ -60,7 +60,7 @@ pub(crate) fn end_the_rest(db: &Connection, memory: &mut Memory, key: i64) -> Re
 /// Finishes a crawl that has no records left. URLs that expired in it may then be found again.
 pub(crate) fn end_if_complete(db: &Connection, memory: &mut Memory, key: i64) -> Result<()> {
     if crawls::finish_if_complete(db, key)? {
-        memory.seen.forget(db, key)?;
+        memory.forget_crawl(db, key)?;
     }
     Ok(())
 }

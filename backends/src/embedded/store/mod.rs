@@ -56,6 +56,12 @@ impl Memory {
         self.dispatch.stir();
     }
 
+    /// Forgets what is known of a crawl that is over.
+    pub(crate) fn forget_crawl(&mut self, db: &Connection, crawl: i64) -> error::Result<()> {
+        self.watched.forget(crawl);
+        self.seen.forget(db, crawl)
+    }
+
     fn savepoint(&self) -> Savepoint {
         Savepoint { holdings: self.holdings.savepoint(), leases: self.leases.savepoint() }
     }

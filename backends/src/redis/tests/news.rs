@@ -1,6 +1,6 @@
 //! An event of a crawl is offered, and offered again until somebody has announced it.
 
-use trawl_common::events::EventKind;
+use trawl_common::events::{CrawlEvent, EventKind};
 use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::ports::{Control, Finish, Heartbeat, Stats};
@@ -29,6 +29,17 @@ impl Fixture {
         let events = Events { stalled_after: HOUR, ..Events::default() };
         let frontier = RedisRecords::with_clock(self.link.clone(), LATER, LOST_AFTER, Dedup::Plain);
         frontier.with_events(events).sweep(&self.worker).await.unwrap()
+    }
+
+    /// Holds the crawl, and resumes it. Returns its event, which is of this kind and told once.
+    async fn hold(&self, why: &str, kind: EventKind) -> CrawlEvent {
+        self.frontier.hold(&self.crawl, why).await.unwrap();
+        assert_eq!(self.news().await, [kind]);
+        let event = self.look().await.news.remove(0);
+        assert_eq!((self.tell().await, self.news().await), (vec![kind], vec![]));
+        self.frontier.resume(&self.crawl).await.unwrap();
+        assert_eq!(self.news().await, []);
+        event
     }
 
     async fn end(&self, number: usize, terminal: Terminal) {
@@ -112,16 +123,11 @@ async fn a_crawl_that_is_held_is_told_of_once_each_time() {
     fixture.send(&lease, 0..1).await;
     fixture.tell().await;
     for _ in 0..2 {
-        fixture.frontier.hold(&fixture.crawl, "the log-in fails").await.unwrap();
-        assert_eq!(fixture.news().await, [EventKind::Lapsed]);
-        let event = fixture.look().await.news.remove(0);
+        let event = fixture.hold("the log-in fails", EventKind::Lapsed).await;
         assert_eq!(event.name(), "session.lapsed");
         let body = serde_json::to_value(&event).unwrap();
         assert_eq!(body["held"], "the log-in fails");
         assert!(body["notes"][0].as_str().unwrap().contains("trawl resume c"), "{body}");
-        assert_eq!((fixture.tell().await, fixture.news().await), (vec![EventKind::Lapsed], vec![]));
-        fixture.frontier.resume(&fixture.crawl).await.unwrap();
-        assert_eq!(fixture.news().await, []);
     }
 }
 
@@ -133,15 +139,11 @@ async fn a_crawl_that_pauses_itself_for_its_quality_is_told_of_as_such() {
     fixture.tell().await;
     for _ in 0..2 {
         fixture.frontier.keep_noted(&fixture.crawl, LOW_QUALITY, &1).await.unwrap();
-        fixture.frontier.hold(&fixture.crawl, "[quality] failed: 90 %").await.unwrap();
-        let event = fixture.look().await.news.remove(0);
+        let event = fixture.hold("[quality] failed: 90 %", EventKind::Quality).await;
         let id = format!("{}.quality.0", fixture.crawl.id);
         assert_eq!((event.name(), event.id()), ("crawl.quality".to_owned(), id));
         let body = serde_json::to_value(&event).unwrap();
         assert!(body["notes"][0].as_str().unwrap().contains("[quality] failed"), "{body}");
-        assert_eq!((fixture.tell().await, fixture.news().await), (vec![EventKind::Quality], vec![]));
-        fixture.frontier.resume(&fixture.crawl).await.unwrap();
-        assert_eq!(fixture.news().await, []);
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use toml::de::DeValue;
-
 use super::given::Given;
 use super::section::Section;
 use crate::nearest::nearest;
@@ -35,13 +33,6 @@ pub(super) fn expect(mut section: Section<'_>, known: &[String]) -> Expect {
 
 /// A number from 0 to 1.
 pub(super) fn share(given: &Given<'_>) -> Option<f64> {
-    let number = match given.value.get_ref() {
-        DeValue::Float(number) => number.as_str().parse::<f64>().ok(),
-        DeValue::Integer(number) => number.as_str().parse::<f64>().ok(),
-        _ => return given.not_a("a share, from 0 to 1,"),
-    };
-    match number.filter(|share| (0.0..=1.0).contains(share)) {
-        Some(share) => Some(share),
-        None => given.wrong("a share is from 0 to 1, as 0.9"),
-    }
+    let is_share = |number| (0.0..=1.0).contains(&number);
+    given.number("a share, from 0 to 1,", is_share, "a share is from 0 to 1, as 0.9")
 }

@@ -131,6 +131,19 @@ impl<'a> Given<'a> {
         }
     }
 
+    /// Reads a number, whole or not, of which `is_valid` holds. Others are wrong for the reason `why`.
+    pub(super) fn number(&self, wanted: &str, is_valid: impl Fn(f64) -> bool, why: &str) -> Option<f64> {
+        let text = match self.value.get_ref() {
+            DeValue::Float(number) => number.as_str(),
+            DeValue::Integer(number) => number.as_str(),
+            _ => return self.not_a(wanted),
+        };
+        match text.parse() {
+            Ok(number) if is_valid(number) => Some(number),
+            _ => self.wrong(why),
+        }
+    }
+
     /// Reads an integer that is at least 1.
     pub(super) fn positive(&self) -> Option<NonZeroU64> {
         self.whole(1).and_then(NonZeroU64::new)

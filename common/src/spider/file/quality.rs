@@ -1,7 +1,5 @@
 //! `[quality]`
 
-use toml::de::DeValue;
-
 use super::expect::share;
 use super::given::Given;
 use super::section::Section;
@@ -38,13 +36,6 @@ fn window(given: &Given<'_>) -> Option<u64> {
 
 /// A number above 0.
 fn number(given: &Given<'_>) -> Option<f64> {
-    let text = match given.value.get_ref() {
-        DeValue::Float(number) => number.as_str(),
-        DeValue::Integer(number) => number.as_str(),
-        _ => return given.not_a("a number"),
-    };
-    match text.parse::<f64>() {
-        Ok(number) if number > 0.0 && number.is_finite() => Some(number),
-        _ => given.wrong("must be more than 0"),
-    }
+    let is_positive = |number: f64| number > 0.0 && number.is_finite();
+    given.number("a number", is_positive, "must be more than 0")
 }

@@ -20,7 +20,7 @@ pub(super) const MAX_WAIT: Duration = Duration::from_secs(5);
 const RETURN_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Maximum number of URLs whose positions are remembered. Any others come after them.
-const MAX_KNOWN: usize = 100_000;
+const MAX_IN_LINES: usize = 100_000;
 
 /// The time for which a place is kept for a URL that is late: another worker may have taken it.
 const MAX_LATE: Duration = Duration::from_secs(2);
@@ -53,7 +53,7 @@ impl Away {
 #[derive(Default)]
 pub(crate) struct PutOff {
     lines: HashMap<HostKey, Line>,
-    /// Number of URLs in all lines, at most [`MAX_KNOWN`].
+    /// Number of URLs in all lines, at most [`MAX_IN_LINES`].
     count: usize,
     /// The time of the URL that was put off last, of which each has one of its own.
     last: Option<UnixMs>,
@@ -104,7 +104,7 @@ impl PutOff {
         let step = share.max(self.kept_for * domains as u32 / places as u32);
         let longest = MAX_WAIT.max(RETURN_INTERVAL * self.count as u32);
         let wait = (step * (rank + 1) as u32).clamp(MIN_WAIT, longest);
-        if self.count < MAX_KNOWN {
+        if self.count < MAX_IN_LINES {
             let line = self.lines.entry(domain.clone()).or_default();
             line.0.insert(rank, Waiting { since, returns: now + wait });
             self.count += 1;
