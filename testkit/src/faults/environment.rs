@@ -214,7 +214,7 @@ impl Environment {
         let both_lose = next.loses_data() && past.fault.kind.loses_data();
         if both_lose && next.subject() != past.fault.kind.subject() {
             for (crawl, announced) in self.crawls.iter().zip(&past.announced) {
-                crawl.web.pace(announced + 1);
+                crawl.web.catch_up(announced + 1);
             }
             for (crawl, announced) in self.crawls.iter().zip(&past.announced) {
                 tokio::select! {
@@ -225,6 +225,9 @@ impl Environment {
                         self.timeline.note(format!("{} arrived", arrived.unwrap_or_else(|_| is_late())));
                     }
                 }
+            }
+            for crawl in &self.crawls {
+                crawl.web.pace(crawl.web.progress().borrow().pages);
             }
             sleep(self.grace()).await;
         }

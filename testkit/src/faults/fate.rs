@@ -21,5 +21,7 @@ pub enum Fate {
 
 /// Maximum delay of a request beyond the pace.
 pub const HELD_BACK: Duration = Duration::from_secs(4);
+/// Maximum delay of a request beyond the pace while the crawl catches up, less than makes a domain slow.
+pub const CATCHING_UP: Duration = Duration::from_millis(500);
 /// Time after which clients give up a request.
 pub const TIMEOUT: Duration = Duration::from_secs(8);

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::fate::{Fate, HELD_BACK};
+use super::fate::{CATCHING_UP, Fate, HELD_BACK};
 use super::layout::Layout;
 use super::ledger::{Ask, Page};
 use super::recipes::{self, Arrived, Recipes, address};
@@ -47,8 +47,16 @@ struct Shared {
     spider: &'static str,
     log: Mutex<Log>,
     progress: watch::Sender<Progress>,
+    pace: watch::Sender<Pace>,
+}
+
+/// How quickly a crawl may go on.
+#[derive(Clone, Copy)]
+struct Pace {
     /// Number of different pages that are answered without delay.
-    pace: watch::Sender<usize>,
+    pages: usize,
+    /// Maximum delay of each page beyond them.
+    held_back: Duration,
 }
 
 #[derive(Default)]
@@ -141,7 +149,7 @@ impl Web {
             spider,
             log: Mutex::new(log),
             progress: watch::Sender::default(),
-            pace: watch::Sender::new(0),
+            pace: watch::Sender::new(Pace { pages: 0, held_back: HELD_BACK }),
         });
         let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
         let serving = tokio::spawn(async move {
@@ -227,7 +235,13 @@ impl Web {
 
     /// Lets a crawl request `pages` different pages quickly, and go on slowly from there.
     pub fn pace(&self, pages: usize) {
-        self.shared.pace.send_replace(pages);
+        self.shared.pace.send_replace(Pace { pages, held_back: HELD_BACK });
+    }
+
+    /// Lets a crawl request `pages` different pages quickly, and go on from there without being taken for slow: URLs
+    /// that wait since a slow time return, and come in their turn.
+    pub fn catch_up(&self, pages: usize) {
+        self.shared.pace.send_replace(Pace { pages, held_back: CATCHING_UP });
     }
 }
 
@@ -292,11 +306,10 @@ impl Shared {
         self.progress.send_modify(|progress| progress.pages = pages);
         let latency = LATENCY.mul_f64(rand::random());
         // A page that is requested again, as Redis forgot it, takes no crawl further.
-        let is_held_back = pages > *self.pace.borrow() && times == 1 && via.is_none();
-        let long = HELD_BACK.mul_f64(rand::random_range(0.5..1.0));
-        let held_back = if is_held_back { long } else { Duration::ZERO };
+        let is_held_back = |pace: &Pace| pages > pace.pages && times == 1 && via.is_none();
         let mut pace = self.pace.subscribe();
-        let _ = timeout(held_back, pace.wait_for(|pace| pages <= *pace)).await;
+        let long = pace.borrow().held_back.mul_f64(rand::random_range(0.5..1.0));
+        let _ = timeout(long, pace.wait_for(|pace| !is_held_back(pace))).await;
         sleep(latency).await;
         if self.pages[page].fate == Fate::Silent {
             std::future::pending::<()>().await;

@@ -1,7 +1,8 @@
 -- ARGV: by name, as JSON: id, cursor, count (the number of records to examine), lost_after and possession in ms, and by
 -- queue delivered (its watermark) and lost_before (the instant before which it lost its messages).
 -- One step of a scan for lost records, which become new again.
--- Returns the next cursor, then url, lane, depth, deadline, referrer, until, payload (empty: it has none) of each.
+-- Returns the next cursor, then of each: url, lane, depth, deadline, referrer, until, payload (empty: it has none), and
+-- the instant since when it could have been fetched, so that it comes before those that wait for less long.
 local now = now_ms()
 local ask = cjson.decode(ARGV[1])
 local lost_after, possession = ask.lost_after, ask.possession
@@ -54,12 +55,14 @@ local function revive(url, record)
   end
   room = room - #payload
   local until_then = record.state == 'p' and not is_let_go(record) and record.since > now and int(record.since) or '-'
+  local waits_since = int(math.min(record.since, now))
   lapse(PENDING, url, record)
   record.state, record.since, record.holder = 'n', now, '-'
   redis.call('HSET', PENDING, url, format(record))
   redis.call('ZADD', OUTBOX, int(now), ask.id .. ' ' .. url)
   local deadline = record.deadline and int(record.deadline) or '-'
-  for _, part in ipairs({url, record.lane, tostring(record.depth), deadline, record.referrer, until_then, payload}) do
+  local depth = tostring(record.depth)
+  for _, part in ipairs({url, record.lane, depth, deadline, record.referrer, until_then, payload, waits_since}) do
     answer[#answer + 1] = part
   end
 end

@@ -161,8 +161,8 @@ impl RedisRecords {
         let answer: Vec<Vec<u8>> = self.redis.run(&call).await?;
         let Some((next, records)) = answer.split_first() else { return Err(corrupt("sweep")) };
         let mut unreadable = Vec::new();
-        for record in records.chunks_exact(7) {
-            match lost_message(crawl, record) {
+        for record in records.chunks_exact(8) {
+            match waiting_message(crawl, record) {
                 Some(message) => sweep.lost.push(message),
                 None => unreadable.push(record[0].clone()),
             }
@@ -181,6 +181,14 @@ impl RedisRecords {
         self.forget(&keys, gone).await?;
         left.parse().map_err(|_| corrupt("clear"))
     }
+}
+
+/// Parses a record that a script returned, followed by the time since when it could have been fetched, into its message;
+/// `None` if it cannot be read.
+fn waiting_message(crawl: &CrawlRef, record: &[Vec<u8>]) -> Option<Message> {
+    let (since, record) = record.split_last()?;
+    let since = UnixMs(str::from_utf8(since).ok()?.parse().ok()?);
+    Some(Message { since: Some(since), ..lost_message(crawl, record)? })
 }
 
 /// Parses a record that a script returned into its message; `None` if it cannot be read.

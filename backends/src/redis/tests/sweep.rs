@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use trawl_common::frontier::Work;
 use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::ports::{Finish, SourcesRead, Stats};
@@ -109,7 +110,25 @@ async fn what_is_lost_is_found_in_a_round_of_many_steps() {
     fixture.claim(&fixture.worker, lost).await;
     fixture.set_clock(25 * HOUR).await;
     let found = fixture.round().await.lost;
-    assert_eq!(found, [fixture.message(lost)]);
+    let since = found[0].since;
+    assert_eq!(found, [Message { since, ..fixture.message(lost) }]);
+}
+
+#[tokio::test]
+async fn what_was_lost_comes_before_what_waits_for_less_long() {
+    let fixture = Fixture::new().await;
+    let lease = fixture.open().await;
+    fixture.send(&lease, 0..2).await;
+    fixture.claim(&fixture.worker, 1).await;
+    fixture.set_clock(HOUR).await;
+    fixture.claim(&fixture.worker, 0).await;
+    fixture.set_clock(26 * HOUR).await;
+    let mut found = fixture.round().await.lost;
+    found.sort_by_key(|message| message.since);
+    let work: Vec<Work> = found.iter().map(|message| message.work.clone()).collect();
+    assert_eq!(work, [Fixture::url(1), Fixture::url(0)]);
+    let since: Vec<UnixMs> = found.iter().filter_map(|message| message.since).collect();
+    assert!(since[1].since(since[0]) >= HOUR, "{since:?}");
 }
 
 #[tokio::test]
