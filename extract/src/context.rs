@@ -20,6 +20,7 @@ use crate::document::microdata::Microdata;
 use crate::document::stream::Page;
 use crate::limits::MAX_LINKS;
 use crate::values::main_text;
+use crate::values::markdown::markdown;
 use crate::xpath::{self, Nodes, XPath};
 
 /// A response and everything parsed from it.
@@ -99,6 +100,10 @@ impl<'a> Context<'a> {
             PageField::Text => {
                 let read =
                     |tree: &Html| self.text.get_or_init(|| main_text::text(tree.root_element())).clone();
+                self.tree.map(|tree| Found::Text(read(tree).into())).into_iter().collect()
+            }
+            PageField::Markdown => {
+                let read = |tree: &Html| markdown(tree.root_element(), self.base);
                 self.tree.map(|tree| Found::Text(read(tree).into())).into_iter().collect()
             }
             PageField::Links => self.links(),

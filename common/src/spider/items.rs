@@ -221,6 +221,8 @@ pub enum PageField {
     Links,
     /// Its main text, without navigation and similar parts.
     Text,
+    /// Its main part as Markdown.
+    Markdown,
     /// Its URL, after redirects.
     Url,
 }
@@ -230,7 +232,7 @@ impl PageField {
     pub const DEFAULTS: [Self; 5] =
         [Self::Title, Self::Description, Self::Canonical, Self::Language, Self::LinkCount];
     /// All page fields.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Title,
         Self::Description,
         Self::Canonical,
@@ -238,6 +240,7 @@ impl PageField {
         Self::LinkCount,
         Self::Links,
         Self::Text,
+        Self::Markdown,
         Self::Url,
     ];
 
@@ -246,7 +249,7 @@ impl PageField {
         match self {
             Self::LinkCount => Kind::Integer,
             Self::Canonical | Self::Links | Self::Url => Kind::Url,
-            Self::Title | Self::Description | Self::Language | Self::Text => Kind::Text,
+            Self::Title | Self::Description | Self::Language | Self::Text | Self::Markdown => Kind::Text,
         }
     }
 

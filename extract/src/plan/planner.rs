@@ -105,7 +105,10 @@ impl Planner {
             falsehood: field.falsehood.clone(),
         };
         let convert = self.convert(&what, &conversion);
-        let convert = Convert { regex, whitespace: field.whitespace, ..convert };
+        // Its lines and indentation have a meaning.
+        let is_markdown = field.from == FieldSource::Page(PageField::Markdown);
+        let whitespace = field.whitespace.or(is_markdown.then_some(Whitespace::Keep));
+        let convert = Convert { regex, whitespace, ..convert };
         let steps = field.transform.iter().filter_map(|step| self.step(&what, step, convert.kind)).collect();
         Some(Field {
             name: name.to_owned(),
@@ -221,7 +224,7 @@ impl Planner {
             FieldSource::Carried(name) => Source::Carried(name.clone()),
             FieldSource::Page(page) => {
                 self.wanted.links |= *page == PageField::Links;
-                self.plan.needs_tree |= *page == PageField::Text;
+                self.plan.needs_tree |= matches!(page, PageField::Text | PageField::Markdown);
                 Source::Page(*page)
             }
             FieldSource::Each(each, fields) => {

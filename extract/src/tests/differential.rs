@@ -57,7 +57,8 @@ fn spider() -> Spider {
         "article::attr(id)",
         "time::attr(datetime)",
     ];
-    let pages = PageField::ALL.into_iter().filter(|field| *field != PageField::Text);
+    let pages =
+        PageField::ALL.into_iter().filter(|field| !matches!(field, PageField::Text | PageField::Markdown));
     let metas = ["description", "og:title", "generator"]
         .map(|name| Field { list: true, ..Field::new(FieldSource::Meta(sited(name))) });
     let fields = pages.map(|field| Field::new(FieldSource::Page(field)));

@@ -12,9 +12,16 @@ use crate::limits::MAX_TEXT;
 /// article are less than the rest, and no single part of an article is that large.
 const MAIN_SHARE: f64 = 0.6;
 
-/// Returns the main text of a page, without navigation, headers, footers and notes beside it. Starting from the body,
-/// this descends into the child that holds most of the text outside links, as long as there is one.
+/// Returns the main text of a page, without navigation, headers, footers and notes beside it.
 pub(crate) fn text(root: ElementRef<'_>) -> String {
+    let mut text = String::new();
+    collect(main(root), &mut text);
+    text
+}
+
+/// Returns the element that holds the main text of a page. Starting from the body, this descends into the child that
+/// holds most of the text outside links, as long as there is one.
+pub(crate) fn main(root: ElementRef<'_>) -> ElementRef<'_> {
     let mut weights = HashMap::new();
     weigh(root, false, &mut weights);
     let weight = |element: ElementRef<'_>| weights.get(&element.id()).copied().unwrap_or_default();
@@ -25,9 +32,7 @@ pub(crate) fn text(root: ElementRef<'_>) -> String {
         }
         main = heaviest;
     }
-    let mut text = String::new();
-    collect(main, &mut text);
-    text
+    main
 }
 
 /// Returns the bytes of text in an element outside links, computed for all descendants at once. The recursion is as
@@ -84,7 +89,7 @@ fn containers(element: ElementRef<'_>) -> Vec<ElementRef<'_>> {
 }
 
 /// Whether an element is outside the main text.
-fn is_aside(element: ElementRef<'_>) -> bool {
+pub(crate) fn is_aside(element: ElementRef<'_>) -> bool {
     let name = element.value().name();
     let role = element.attr("role").unwrap_or_default();
     is_hidden(name)

@@ -4,6 +4,7 @@ pub(crate) mod budget;
 pub(crate) mod convert;
 pub(crate) mod date;
 pub(crate) mod main_text;
+pub(crate) mod markdown;
 pub(crate) mod number;
 pub(crate) mod table;
 pub(crate) mod transform;

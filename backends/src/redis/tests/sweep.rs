@@ -120,9 +120,9 @@ async fn what_was_lost_comes_before_what_waits_for_less_long() {
     let lease = fixture.open().await;
     fixture.send(&lease, 0..2).await;
     fixture.claim(&fixture.worker, 1).await;
-    fixture.set_clock(HOUR).await;
+    fixture.set_clock(25 * HOUR).await;
     fixture.claim(&fixture.worker, 0).await;
-    fixture.set_clock(26 * HOUR).await;
+    fixture.set_clock(27 * HOUR).await;
     let mut found = fixture.round().await.lost;
     found.sort_by_key(|message| message.since);
     let work: Vec<Work> = found.iter().map(|message| message.work.clone()).collect();
