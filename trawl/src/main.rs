@@ -5,6 +5,7 @@
 mod api;
 mod backend;
 mod complete;
+mod completions;
 mod confirm;
 mod console;
 mod control;
@@ -25,7 +26,7 @@ mod reference;
 mod schedule;
 mod seen;
 mod settings;
-mod shell;
+
 mod spider;
 mod state;
 mod stats;
@@ -97,6 +98,8 @@ enum Command {
     Hosts(hosts::Args),
     /// Write, check and try spiders
     Spider(spider::Args),
+    /// Fetch a page, and see what selectors find in it as you type them
+    Shell(spider::shell::Args),
     /// Read what the fleet has scraped: the items in its stream
     Items(items::Args),
     /// Have spiders forget URLs that they have seen, so that later crawls take them in as new
@@ -117,9 +120,9 @@ enum Command {
     Worker(trawl_worker::cli::Args),
     /// Print what a shell needs to complete these commands: for bash, to a file in
     /// ~/.local/share/bash-completion/completions
-    Completions(shell::Completions),
+    Completions(completions::Completions),
     /// Print the manual page of trawl, or write those of all its commands to a folder
-    Man(shell::Man),
+    Man(completions::Man),
 }
 
 fn main() -> ExitCode {
@@ -170,6 +173,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Dlq(args) => args.run(global).await,
         Command::Hosts(args) => args.run(global).await,
         Command::Spider(args) => args.run(global).await,
+        Command::Shell(args) => args.run(global.load(&global.source())?).await,
         Command::Items(args) => args.run(global).await,
         Command::Seen(args) => args.run(global).await,
         Command::Pack(args) => args.run(global).await,

@@ -1,18 +1,14 @@
 //! `trawl spider try`: fetches and reads one page as a worker would, or reads a saved one.
 
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Instant;
 
 use trawl_cli::{ArgumentFlags, Fail, Outcome, SpiderArg};
 use trawl_common::exit::Exit;
 use trawl_common::settings::Settings;
 use trawl_common::task::Recipe;
-use trawl_common::time::UnixMs;
-use trawl_common::web::response::Response;
-use trawl_common::web::url::{CanonicalUrl, InvalidUrl};
+use trawl_common::web::url::CanonicalUrl;
 
-use super::trial::{Given, Trial};
+use super::trial::{Given, Place, Trial};
 use super::{attempt_task, show};
 
 /// The command-line arguments of `trawl spider try`.
@@ -45,22 +41,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The location of a page.
-#[derive(Clone, Debug)]
-enum Place {
-    Web(CanonicalUrl),
-    File(PathBuf),
-}
-
-impl FromStr for Place {
-    type Err = InvalidUrl;
-
-    /// Parses a text with a scheme as a URL, any other as a path.
-    fn from_str(text: &str) -> Result<Self, InvalidUrl> {
-        if text.contains("://") { text.parse().map(Self::Web) } else { Ok(Self::File(text.into())) }
-    }
-}
-
 impl Args {
     pub(super) async fn run(self, mut settings: Settings) -> Outcome {
         settings.fetch.allow_private |= self.allow_private;
@@ -69,12 +49,13 @@ impl Args {
             return attempt_task::run(&self.spider, &folder, recipe, self.json, settings).await;
         }
         let mut trial = Trial::begin(&self.spider, &folder, settings)?;
-        let session = match self.page {
+        let session = match &self.page {
             Some(Place::Web(_)) => trial.log_in().await?,
             _ => None,
         };
         let begun = Instant::now();
-        let (url, response) = self.response(&trial).await?;
+        let page = self.page.ok_or_else(|| Fail::usage("give a page, or a task"))?;
+        let (url, response) = page.response(&trial, self.url).await?;
         let took = begun.elapsed();
         let tried = trial.read(&url, response, self.given.from.as_deref(), self.given.values()).await;
         trial.end().await;
@@ -92,38 +73,4 @@ impl Args {
         }
         Ok(if tried.extraction.missing.is_empty() { Exit::Ok } else { Exit::FailedUrls })
     }
-
-    /// Returns the page's URL and its response.
-    async fn response(&self, trial: &Trial) -> Result<(CanonicalUrl, Response), Fail> {
-        match (&self.page, &self.url) {
-            (None, _) => Err(Fail::usage("give a page, or a task")),
-            (Some(Place::Web(_)), Some(_)) => {
-                Err(Fail::usage("--url is for a page that was saved to a file"))
-            }
-            (Some(Place::File(file)), url) => {
-                let nowhere = || "http://localhost/".parse().map_err(Fail::run);
-                Ok((url.clone().map_or_else(nowhere, Ok)?, saved(file)?))
-            }
-            (Some(Place::Web(url)), None) => Ok((url.clone(), trial.fetch(url).await?)),
-        }
-    }
-}
-
-/// Returns a file as a response: JSON if it has that extension, otherwise HTML with no charset in its header.
-fn saved(file: &Path) -> Result<Response, Fail> {
-    let body = std::fs::read(file).map_err(|error| Fail::usage(format!("{}: {error}", file.display())))?;
-    let kind = match file.extension() {
-        Some(extension) if extension.eq_ignore_ascii_case("json") => "application/json",
-        _ => "text/html",
-    };
-    let headers = [("content-type", kind)].into_iter().collect();
-    let (redirected_to, address) = Default::default();
-    Ok(Response {
-        status: 200,
-        headers,
-        redirected_to,
-        fetched_at: UnixMs::now(),
-        address,
-        body: body.into(),
-    })
 }

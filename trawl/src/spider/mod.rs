@@ -7,6 +7,7 @@ mod deployed;
 pub(crate) mod examine;
 mod new;
 mod recorded;
+pub(crate) mod shell;
 mod show;
 mod test;
 mod trial;

@@ -126,7 +126,7 @@ fn asks(request: Option<&NewRequest>) -> String {
     }
 }
 
-fn head(url: &CanonicalUrl, response: &Response, took: Duration) {
+pub(super) fn head(url: &CanonicalUrl, response: &Response, took: Duration) {
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
     println!("{bold}{} {}{bold:#}", response.status, url);
     if let Some(landed) = &response.redirected_to {

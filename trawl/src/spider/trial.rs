@@ -1,5 +1,6 @@
 //! A spider that fetches and reads single pages as a worker would.
 
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -7,13 +8,16 @@ use serde_json::{Map, Value};
 use trawl_backends::embedded::Embedded;
 use trawl_cli::{Fail, SpiderArg};
 use trawl_common::frontier::Request;
+use trawl_common::mistake::Mistake;
+use trawl_common::names::SpiderName;
 use trawl_common::request::NewRequest;
 use trawl_common::settings::Settings;
-use trawl_common::spider::folder::Folder;
-use trawl_common::spider::{Bans, Carried, Scope, Spider};
+use trawl_common::spider::folder::{self, Folder};
+use trawl_common::spider::{Bans, Carried, Origin, Scope, Spider, file};
+use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
-use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::{Extractor, LoginPlan, Ready, Tried};
+use trawl_common::web::url::{CanonicalUrl, InvalidUrl};
+use trawl_extract::{Extraction, Extractor, LoginPlan, Ready, Tried};
 use trawl_web::Fetcher;
 use trawl_worker::{HandlerProxy, PageReader, TrialSession};
 
@@ -30,6 +34,59 @@ pub(super) struct Trial {
     fetcher: Fetcher,
     settings: Arc<Settings>,
     alone: Embedded,
+}
+
+/// The location of a page.
+#[derive(Clone, Debug)]
+pub(super) enum Place {
+    Web(CanonicalUrl),
+    File(PathBuf),
+}
+
+impl FromStr for Place {
+    type Err = InvalidUrl;
+
+    /// Parses a text with a scheme as a URL, any other as a path.
+    fn from_str(text: &str) -> Result<Self, InvalidUrl> {
+        if text.contains("://") { text.parse().map(Self::Web) } else { Ok(Self::File(text.into())) }
+    }
+}
+
+impl Place {
+    /// Returns the page's URL and its response. `url` is the URL of a page that was saved to a file.
+    pub(super) async fn response(
+        &self,
+        trial: &Trial,
+        url: Option<CanonicalUrl>,
+    ) -> Result<(CanonicalUrl, Response), Fail> {
+        match (self, url) {
+            (Self::Web(_), Some(_)) => Err(Fail::usage("--url is for a page that was saved to a file")),
+            (Self::Web(url), None) => Ok((url.clone(), trial.fetch(url).await?)),
+            (Self::File(file), url) => {
+                let nowhere = || "http://localhost/".parse().map_err(Fail::run);
+                Ok((url.map_or_else(nowhere, Ok)?, saved(file)?))
+            }
+        }
+    }
+}
+
+/// Returns a file as a response: JSON if it has that extension, otherwise HTML with no charset in its header.
+fn saved(file: &Path) -> Result<Response, Fail> {
+    let body = std::fs::read(file).map_err(|error| Fail::usage(format!("{}: {error}", file.display())))?;
+    let kind = match file.extension() {
+        Some(extension) if extension.eq_ignore_ascii_case("json") => "application/json",
+        _ => "text/html",
+    };
+    let headers = [("content-type", kind)].into_iter().collect();
+    let (redirected_to, address) = Default::default();
+    Ok(Response {
+        status: 200,
+        headers,
+        redirected_to,
+        fetched_at: UnixMs::now(),
+        address,
+        body: body.into(),
+    })
 }
 
 /// The values and the name that a page is given by those that led to it.
@@ -114,10 +171,45 @@ impl Trial {
         read.await.map_err(|untried| Fail::run(format!("{url}: {untried}")))
     }
 
+    /// Returns the values of a field, written as in a spider's file, in a response to the URL of a page.
+    ///
+    /// # Errors
+    /// The mistakes in the field, or why it has no value.
+    pub(super) async fn values(
+        &self,
+        url: &CanonicalUrl,
+        response: Response,
+        field: &str,
+    ) -> Result<Vec<Value>, String> {
+        let usual = Spider::of_settings(SpiderName::default(), &self.settings);
+        let text = format!("[fields]\n{FIELD} = {field}\n");
+        let spider = file::read(usual, &text, Origin::Local, &folder::environment).ready().map_err(list)?;
+        let Ready { extractor, scope, .. } = Ready::new(&spider, &self.settings.fetch).map_err(list)?;
+        let landed = response.redirected_to.clone().unwrap_or_else(|| url.clone());
+        let extractor = Arc::new(extractor);
+        let read = self.reader.read(&spider, &scope, &extractor, &landed, response, None).await;
+        let Extraction { items, unfit, .. } = read.map_err(|untried| untried.to_string())?.extraction;
+        let found = items.into_iter().find_map(|mut item| item.fields.remove(FIELD));
+        match (found, unfit.first()) {
+            (Some(Value::Array(values)), _) => Ok(values),
+            (Some(value), _) => Ok(vec![value]),
+            (None, Some(unfit)) => Err(format!("`{}`: {}", unfit.value, unfit.reason)),
+            (None, None) => Ok(Vec::new()),
+        }
+    }
+
     /// Ends the program, if there is one, so that all it writes to its standard error is shown.
     pub(super) async fn end(self) {
         self.reader.end().await;
     }
+}
+
+/// The name of the field that is asked for.
+const FIELD: &str = "value";
+
+/// Returns mistakes as one text.
+fn list(mistakes: Vec<Mistake>) -> String {
+    mistakes.iter().map(|mistake| mistake.what.as_str()).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns a proxy that asks hosts as a standalone crawl would ask them, and the store of their schedules.

@@ -76,6 +76,43 @@ async fn try_reads_a_page_that_was_saved_as_if_it_came_from_its_url() {
 }
 
 #[tokio::test]
+async fn a_shell_answers_selectors_as_they_are_typed() {
+    let workspace = Workspace::new();
+    let page = "<h1>Tea</h1><p>Black<p>Green<a href=/next>next</a><b>1.50 EUR</b>";
+    workspace.write("page.html", page);
+    workspace.write("page.json", r#"{"offers": [{"price": 1.5}, {"price": 2}]}"#);
+    let words = ["shell", "page.html", "--url", "http://site.example/a", "--json"];
+    let lines = "p::text\n//h1\n:links\n{ css = 'b', type = 'number' }\n\nem\n:quit\nnever";
+    let answered = workspace.run_with(&words, lines).await;
+    assert_eq!(
+        shown(&answered),
+        "[\"Black\",\"Green\"]\n[\"Tea\"]\n[\"http://site.example/next\"]\n[1.5]\n[]\n",
+        "{}",
+        printed(&answered)
+    );
+    assert_eq!(answered.status.code(), Some(0));
+
+    let answered =
+        workspace.run_with(&["shell", "page.json"], "/offers/1\n$.offers[*].price\noffers[0].price").await;
+    let shown = shown(&answered);
+    assert!(shown.contains("{\"price\":2}\n1 value\n1.5\n2\n2 values\n1.5\n1 value\n"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_shell_says_what_is_wrong_with_a_line_and_goes_on() {
+    let workspace = Workspace::new();
+    workspace.write("page.html", "<h1>Tea</h1>");
+    let lines = "h1[\n{ css = 'h1', type = 'number' }\n:fetch\nh1";
+    let answered = workspace.run_with(&["shell", "page.html", "--json"], lines).await;
+    assert_eq!(shown(&answered), "[\"Tea\"]\n");
+    let said = printed(&answered);
+    let said: Vec<&str> = said.lines().collect();
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert!(said[0].contains("css") && said[1].contains("`Tea`") && said[2].contains("URL"), "{said:?}");
+    assert_eq!(answered.status.code(), Some(1));
+}
+
+#[tokio::test]
 async fn a_recorded_page_shows_what_a_change_of_the_spider_makes_of_it() {
     let workspace = Workspace::new();
     let site = Site::serve(3).await;

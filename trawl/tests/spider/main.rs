@@ -12,6 +12,7 @@ use std::process::{Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use trawl_testkit::site::Site;
 
@@ -33,10 +34,21 @@ impl Workspace {
     }
 
     async fn run(&self, words: &[&str]) -> Output {
+        self.run_with(words, "").await
+    }
+
+    /// Runs trawl with these lines as its standard input.
+    async fn run_with(&self, words: &[&str], lines: &str) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
         // Only the variables that a test sets: no settings of the machine it runs on.
-        command.args(words).current_dir(self.path()).env_clear().env("TOKEN", "s3cret").stdin(Stdio::null());
-        command.kill_on_drop(true).output().await.unwrap()
+        command.args(words).current_dir(self.path()).env_clear().env("TOKEN", "s3cret");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.kill_on_drop(true).spawn().unwrap();
+        let mut input = process.stdin.take().unwrap();
+        // It may end before it has read them.
+        let _ = input.write_all(lines.as_bytes()).await;
+        drop(input);
+        process.wait_with_output().await.unwrap()
     }
 
     fn items(&self) -> Vec<Value> {
