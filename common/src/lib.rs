@@ -20,7 +20,7 @@ mod runtime;
 pub mod settings;
 pub mod spider;
 
-pub(crate) use model::{as_text, escape, small_file};
+pub(crate) use model::{as_text, escape, small_file, toml_value};
 pub use model::{
     cell, clock, csv, duration, events, finding, format, frontier, handler, history, json_object, list, logs,
     mistake, names, nearest, priority, request, session, task, text, time, web,

@@ -119,7 +119,7 @@ impl Args {
                 "--out takes files, not {scheme}:// addresses: name a server in [[sinks]] of the spider or of trawl.toml"
             )));
         }
-        let outs = self.out.iter().cloned().map(SinkSettings::of_path);
+        let outs = self.out.iter().cloned().map(SinkSettings::from_path);
         if let Some(what) = outs.filter_map(|out| out.check().err()).next() {
             return Err(Fail::usage(format!("--out: {what}")));
         }
@@ -227,7 +227,7 @@ impl Args {
 
     /// Returns the flags that override the spider's file.
     fn overrides(&self) -> SpiderOverrides {
-        let out = || self.out.iter().cloned().map(SinkSettings::of_path).collect();
+        let out = || self.out.iter().cloned().map(SinkSettings::from_path).collect();
         SpiderOverrides {
             rate: self.rate,
             follow: self.follow,
@@ -240,7 +240,7 @@ impl Args {
     /// Returns the sinks if neither flags nor the spider's file have any.
     fn sinks(&self, settings: &Settings) -> Vec<SinkSettings> {
         if settings.sinks.is_empty() {
-            vec![SinkSettings::of_path(DEFAULT_OUT.into())]
+            vec![SinkSettings::from_path(DEFAULT_OUT.into())]
         } else {
             settings.sinks.clone()
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use trawl_common::ports::{Page, Result, Sink};
-use trawl_common::settings::{Compress, Lines};
+use trawl_common::settings::{Compress, FileSink};
 use trawl_common::spider::item::Item;
 
 use super::columns::Columns;
@@ -34,17 +34,17 @@ enum Format {
 
 impl ItemFile {
     /// Opens a file of JSON Lines in this folder.
-    pub(super) fn json(lines: &Lines, folder: Directory) -> Result<Self> {
-        let form = form(lines, Records::Lines, Vec::new());
-        Self::open("jsonl", &lines.path, folder, Format::Json, form)
+    pub(super) fn json(sink: &FileSink, folder: Directory) -> Result<Self> {
+        let form = form(sink, Records::Lines, Vec::new());
+        Self::open("jsonl", &sink.path, folder, Format::Json, form)
     }
 
     /// Opens a file of comma-separated values. Fails with `Refused` if it exists and has other columns, unless it may
     /// be set aside.
-    pub(super) fn csv(lines: &Lines, columns: Columns, folder: Directory) -> Result<Self> {
-        let head = csv::head(&columns, lines.bom).map_err(|error| disk::failed(&lines.path, &error))?;
-        let form = form(lines, Records::Quoted, head);
-        Self::open("csv", &lines.path, folder, Format::Csv(columns), form)
+    pub(super) fn csv(sink: &FileSink, columns: Columns, folder: Directory) -> Result<Self> {
+        let head = csv::head(&columns, sink.bom).map_err(|error| disk::failed(&sink.path, &error))?;
+        let form = form(sink, Records::Quoted, head);
+        Self::open("csv", &sink.path, folder, Format::Csv(columns), form)
     }
 
     fn open(kind: &str, path: &Path, folder: Directory, format: Format, form: Form) -> Result<Self> {
@@ -95,8 +95,8 @@ impl Sink for ItemFile {
     }
 }
 
-fn form(lines: &Lines, records: Records, head: Vec<u8>) -> Form {
-    let Lines { compress, rotate, sync, .. } = *lines;
+fn form(sink: &FileSink, records: Records, head: Vec<u8>) -> Form {
+    let FileSink { compress, rotate, sync, .. } = *sink;
     Form { records, head, compress, rotate: rotate.map(|size| size.as_u64()), sync }
 }
 

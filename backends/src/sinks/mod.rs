@@ -27,7 +27,7 @@ pub use postgres::Postgres;
 pub use stream::Stream;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{Error, ErrorKind, FileStore, Result, Sink, SinkFactory};
-use trawl_common::settings::{self, Folder, Lines, SinkSettings};
+use trawl_common::settings::{self, FileSink, SinkSettings};
 use trawl_common::spider::{Download, Spider};
 use trawl_web::Guard;
 
@@ -83,29 +83,25 @@ impl Sinks {
 
     fn one(&self, settings: &SinkSettings, spider: &Spider) -> Result<Arc<dyn Sink>> {
         match settings {
-            SinkSettings::Jsonl(lines) => {
-                let lines = self.lines(lines, spider);
-                let directory = of_file(&lines)?;
-                self.file(SinkSettings::Jsonl(lines.clone()), Vec::new(), || {
-                    ItemFile::json(&lines, directory)
-                })
+            SinkSettings::Jsonl(sink) => {
+                let sink = self.file_sink(sink, spider);
+                let directory = of_file(&sink)?;
+                self.file(SinkSettings::Jsonl(sink.clone()), Vec::new(), || ItemFile::json(&sink, directory))
             }
-            SinkSettings::Csv(lines) => {
-                let lines = self.lines(lines, spider);
+            SinkSettings::Csv(sink) => {
+                let sink = self.file_sink(sink, spider);
                 let columns = Columns::new(spider);
                 let names = columns.names().map(str::to_owned).collect();
-                let directory = of_file(&lines)?;
-                self.file(SinkSettings::Csv(lines.clone()), names, || {
-                    ItemFile::csv(&lines, columns, directory)
-                })
+                let directory = of_file(&sink)?;
+                self.file(SinkSettings::Csv(sink.clone()), names, || ItemFile::csv(&sink, columns, directory))
             }
-            SinkSettings::Parquet(folder) => {
-                let folder = self.folder(folder, spider);
-                Ok(Arc::new(Parquet::open(&folder, of_folder(&folder)?, spider)?))
+            SinkSettings::Parquet(sink) => {
+                let sink = self.file_sink(sink, spider);
+                Ok(Arc::new(Parquet::open(&sink, open_directory(&sink, &sink.path)?, spider)?))
             }
-            SinkSettings::Warc(folder) => {
-                let folder = self.folder(folder, spider);
-                Ok(Arc::new(Archive::open(&folder, of_folder(&folder)?, spider)?))
+            SinkSettings::Warc(sink) => {
+                let sink = self.file_sink(sink, spider);
+                Ok(Arc::new(Archive::open(&sink, open_directory(&sink, &sink.path)?, spider)?))
             }
             SinkSettings::Stream => match &self.broker {
                 Some(broker) => Ok(Arc::new(Stream::new(Arc::clone(broker)))),
@@ -139,12 +135,8 @@ impl Sinks {
         Ok(sink)
     }
 
-    fn lines(&self, lines: &Lines, spider: &Spider) -> Lines {
-        Lines { path: self.path(&lines.path, spider), ..lines.clone() }
-    }
-
-    fn folder(&self, folder: &Folder, spider: &Spider) -> Folder {
-        Folder { path: self.path(&folder.path, spider), ..folder.clone() }
+    fn file_sink(&self, sink: &FileSink, spider: &Spider) -> FileSink {
+        FileSink { path: self.path(&sink.path, spider), ..sink.clone() }
     }
 
     /// Returns the path with the worker's id and the spider's name inserted.
@@ -157,21 +149,20 @@ impl Sinks {
 /// Removes the folder restriction, so that settings of one file are equal whoever named it.
 fn anywhere(settings: SinkSettings) -> SinkSettings {
     match settings {
-        SinkSettings::Jsonl(lines) => SinkSettings::Jsonl(Lines { below: None, ..lines }),
-        SinkSettings::Csv(lines) => SinkSettings::Csv(Lines { below: None, ..lines }),
+        SinkSettings::Jsonl(sink) => SinkSettings::Jsonl(FileSink { below: None, ..sink }),
+        SinkSettings::Csv(sink) => SinkSettings::Csv(FileSink { below: None, ..sink }),
         other => other,
     }
 }
 
-/// Opens the folder of a file.
-fn of_file(lines: &Lines) -> Result<Directory> {
-    Directory::new(lines.path.parent().unwrap_or(Path::new("")), lines.below.as_deref())
-        .map_err(|error| disk::failed(&lines.path, &error))
+/// Opens the folder of a file of lines.
+fn of_file(sink: &FileSink) -> Result<Directory> {
+    open_directory(sink, sink.path.parent().unwrap_or(Path::new("")))
 }
 
-/// Opens a folder of files.
-fn of_folder(folder: &Folder) -> Result<Directory> {
-    Directory::new(&folder.path, folder.below.as_deref()).map_err(|error| disk::failed(&folder.path, &error))
+/// Opens a folder that a sink writes to.
+fn open_directory(sink: &FileSink, folder: &Path) -> Result<Directory> {
+    Directory::new(folder, sink.below.as_deref()).map_err(|error| disk::failed(&sink.path, &error))
 }
 
 impl SinkFactory for Sinks {

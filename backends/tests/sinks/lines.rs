@@ -5,7 +5,7 @@ use bytesize::ByteSize;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 use trawl_common::ports::{ErrorKind, Page};
-use trawl_common::settings::{self, Lines};
+use trawl_common::settings::{self, FileSink};
 use trawl_common::spider::Kind;
 use trawl_common::spider::item::Item;
 use trawl_testkit::conformance::sink::Shelf;
@@ -14,7 +14,7 @@ use trawl_testkit::faults::disk::Disk;
 use super::*;
 
 /// A kind of file.
-type As = fn(Lines) -> SinkSettings;
+type As = fn(FileSink) -> SinkSettings;
 
 struct LinesShelf(SinkSettings);
 
@@ -76,8 +76,8 @@ fn value(cell: &str, is_text: bool) -> Value {
     }
 }
 
-fn lines(path: PathBuf, compress: Compress) -> Lines {
-    Lines::plain(path, compress)
+fn lines(path: PathBuf, compress: Compress) -> FileSink {
+    FileSink { compress, ..FileSink::new(path) }
 }
 
 fn shelf(name: &str, kind: As, compress: Compress) -> (TempDir, Arc<dyn Shelf>) {
@@ -224,7 +224,7 @@ async fn a_file_that_is_not_trawls_is_refused_and_left_alone() {
         for theirs in &theirs {
             for rotate in [None, Some(ByteSize(1))] {
                 fs::write(&path, theirs).unwrap();
-                let settings = kind(Lines { rotate, ..lines(path.clone(), compress) });
+                let settings = kind(FileSink { rotate, ..lines(path.clone(), compress) });
                 let shown = String::from_utf8_lossy(theirs);
                 let error = open_for(&spider(), &settings).err();
                 let error = error.unwrap_or_else(|| panic!("{settings:?} takes {shown:?}"));
@@ -307,7 +307,7 @@ async fn rows_behind_an_odd_quotation_mark_are_refused_and_not_cut_off() {
 async fn a_file_begins_with_the_mark_of_utf_8_if_that_is_asked_for_and_goes_on_either_way() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("items.csv");
-    let settings = |bom| SinkSettings::Csv(Lines { bom, ..lines(path.clone(), Compress::None) });
+    let settings = |bom| SinkSettings::Csv(FileSink { bom, ..lines(path.clone(), Compress::None) });
     for (number, bom) in [true, true, false].into_iter().enumerate() {
         open(&settings(bom)).put(&pages(number..number + 1)).await.unwrap();
     }
@@ -327,7 +327,7 @@ async fn a_file_that_is_large_enough_is_set_aside_and_nothing_is_ever_overwritte
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.items.jsonl.gz");
         fs::write(folder.path().join("a.items-2.jsonl.gz"), "mine").unwrap();
-        let settings = kind(Lines { rotate: Some(ByteSize(1)), ..lines(path.clone(), compress) });
+        let settings = kind(FileSink { rotate: Some(ByteSize(1)), ..lines(path.clone(), compress) });
         // Opened once for two puts, then anew.
         let sink = open(&settings);
         for page in pages(0..3).chunks(2) {
@@ -355,7 +355,7 @@ async fn no_file_grows_beyond_its_size_unless_one_item_alone_does() {
         let folder = tempfile::tempdir().unwrap();
         let most = 6000;
         let path = folder.path().join("items");
-        let settings = kind(Lines { rotate: Some(ByteSize(most)), ..lines(path, compress) });
+        let settings = kind(FileSink { rotate: Some(ByteSize(most)), ..lines(path, compress) });
         let sink = open(&settings);
         let batch: Vec<Page> = (0..20).flat_map(noise).chain(pages(20..60)).collect();
         sink.put(&batch).await.unwrap();
@@ -484,7 +484,7 @@ async fn a_file_with_other_columns_is_left_alone_or_set_aside_as_asked() {
             assert!(error.to_string().contains(part), "{error}");
         }
         assert_eq!(fs::read(&settings.path).unwrap(), theirs);
-        let rotated = Lines { rotate: Some(ByteSize::gb(1)), ..settings.clone() };
+        let rotated = FileSink { rotate: Some(ByteSize::gb(1)), ..settings.clone() };
         open(&SinkSettings::Csv(rotated)).put(&pages(0..1)).await.unwrap();
         assert_eq!(fs::read(folder.path().join("items-1.csv")).unwrap(), theirs);
         assert_eq!(LinesShelf(SinkSettings::Csv(settings)).items().await.len(), 1);

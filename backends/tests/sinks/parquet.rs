@@ -7,14 +7,14 @@ use bytesize::ByteSize;
 use serde_json::json;
 use tempfile::TempDir;
 use trawl_common::ports::Page;
-use trawl_common::settings::{self, Folder};
+use trawl_common::settings::{self, FileSink};
 use trawl_testkit::conformance::sink::Shelf;
 use trawl_testkit::faults::disk::Disk;
 
 use super::*;
 
 fn settings(folder: &Path, rotate: ByteSize) -> SinkSettings {
-    SinkSettings::Parquet(Folder { rotate, ..Folder::plain(folder.to_owned()) })
+    SinkSettings::Parquet(FileSink { rotate: Some(rotate), ..FileSink::new(folder.to_owned()) })
 }
 
 struct ParquetShelf {

@@ -6,7 +6,7 @@ use bytesize::ByteSize;
 use flate2::bufread::GzDecoder;
 use tempfile::TempDir;
 use trawl_common::ports::Page;
-use trawl_common::settings::Folder;
+use trawl_common::settings::FileSink;
 use trawl_common::web::headers::Headers;
 use trawl_common::web::response::Response;
 use trawl_testkit::faults::disk::Disk;
@@ -16,7 +16,7 @@ use super::*;
 const WARC: &str = ".warc.gz";
 
 fn settings(folder: &Path) -> SinkSettings {
-    SinkSettings::Warc(Folder::plain(folder.to_owned()))
+    SinkSettings::Warc(FileSink::new(folder.to_owned()))
 }
 
 /// A page whose body contains its number.
@@ -193,7 +193,7 @@ async fn pages_without_their_response_leave_no_file() {
 #[tokio::test]
 async fn a_file_that_is_large_enough_is_finished_and_a_close_finishes_the_last() {
     let folder = tempfile::tempdir().unwrap();
-    let small = Folder { rotate: ByteSize(1), ..Folder::plain(folder.path().to_owned()) };
+    let small = FileSink { rotate: Some(ByteSize(1)), ..FileSink::new(folder.path().to_owned()) };
     let sink = open(&SinkSettings::Warc(small));
     for number in 0..3 {
         sink.put(&[captured(number)]).await.unwrap();

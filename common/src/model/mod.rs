@@ -26,4 +26,5 @@ pub(crate) mod small_file;
 pub mod task;
 pub mod text;
 pub mod time;
+pub(crate) mod toml_value;
 pub mod web;

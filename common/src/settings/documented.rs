@@ -1,14 +1,11 @@
 //! Checks that `docs/configuration.md` lists every key with its default, and no other.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{
-    Compress, Folder, HostRule, Lines, ServerUrl, Settings, SinkSettings, Source, Webhook, WebhookSecret,
-};
+use super::{FileSink, HostRule, ServerUrl, Settings, SinkSettings, Source, Webhook, WebhookSecret};
 use crate::events::Pattern;
 use crate::frontier::lane::Lane;
 use crate::frontier::route::{Rule, When};
@@ -27,7 +24,6 @@ fn rows() -> BTreeMap<&'static str, &'static str> {
 
 /// Returns the defaults, with one entry in every list.
 fn one_of_each() -> Settings {
-    let path = PathBuf::from("x");
     let host = HostRule {
         host: vec!["a.example".to_owned()],
         rate: Some(Rate::Unlimited),
@@ -43,8 +39,7 @@ fn one_of_each() -> Settings {
         news: true,
     };
     let sinks = vec![
-        SinkSettings::Csv(Lines::plain(path.clone(), Compress::None)),
-        SinkSettings::Warc(Folder::plain(path)),
+        SinkSettings::Csv(FileSink::new("x".into())),
         SinkSettings::Postgres { url: ServerUrl::new("postgres://db/x"), table: None },
     ];
     let webhook = Webhook {

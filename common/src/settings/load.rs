@@ -12,6 +12,7 @@ use super::given::Given;
 use super::tree::{self, Fault, Step, What};
 use super::variables::Variables;
 use crate::mistake::{Mistake, Places};
+use crate::toml_value;
 
 /// The file that is read when no other is named; it may be absent.
 const DEFAULT_FILE: &str = "trawl.toml";
@@ -153,12 +154,9 @@ impl<'a> Layers<'a> {
     /// Collects every mistake in the file: each is removed, and the rest is checked again.
     fn file(&mut self, text: &'a str) {
         let places = Places::from_text(text);
-        let mut layer = match DeTable::parse(text) {
-            Ok(layer) => layer.into_inner(),
-            Err(error) => {
-                let place = places.place(&error.span().unwrap_or(0..0));
-                return self.mistakes.push(Mistake { place: Some(place), what: error.message().to_owned() });
-            }
+        let mut layer = match toml_value::parse(text, &places) {
+            Ok(layer) => layer,
+            Err(mistake) => return self.mistakes.push(mistake),
         };
         while let Err(fault) = self.lay(&layer) {
             self.mistakes.push(Mistake { place: Some(places.place(&fault.span)), what: fault.to_string() });

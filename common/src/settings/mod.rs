@@ -72,7 +72,7 @@ pub use redis::Redis;
 pub use secret::ServerUrl;
 pub use secret_hash::{NoHash, SecretHash, WeakSecret};
 use serde::{Deserialize, Serialize};
-pub use sinks::{Compress, Folder, Lines, SinkSettings, is_system_column, path_below};
+pub use sinks::{Compress, FileSink, SinkSettings, is_system_column, path_below};
 pub use spiders::Spiders;
 pub use tracing::Tracing;
 pub use urls::{NoParam, Param, Urls};

@@ -62,19 +62,17 @@ pub enum Share {
 }
 
 /// `politeness.robots_for`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantArray,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum RobotsFor {
     /// Each scheme and port of a host has its own (RFC 9309 2.3).
     Origin,
     /// The usual ports of a host, 80 and 443, share one, and all its other ports share one: the one that is
     /// requested first.
     Host,
-}
-
-impl RobotsFor {
-    /// Every value, by name.
-    pub const ALL: [(&str, Self); 2] = [("origin", Self::Origin), ("host", Self::Host)];
 }
 
 /// `[[politeness.host]]`: exceptions for some hosts.

@@ -6,7 +6,6 @@ use std::path::{Component, Path, PathBuf};
 use bytesize::ByteSize;
 use serde::{Deserialize, Serialize};
 
-use super::bytes::exact_bytes;
 use super::secret::ServerUrl;
 use crate::names::SpiderName;
 use crate::nearest::listed;
@@ -17,9 +16,9 @@ use crate::text::printable;
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum SinkSettings {
     /// A file of JSON Lines.
-    Jsonl(Lines),
+    Jsonl(FileSink),
     /// A file of comma-separated values (RFC 4180).
-    Csv(Lines),
+    Csv(FileSink),
     /// The stream `items` of the fleet's broker.
     Stream,
     /// A table of a PostgreSQL database.
@@ -30,9 +29,9 @@ pub enum SinkSettings {
         table: Option<String>,
     },
     /// A folder of Parquet files.
-    Parquet(Folder),
+    Parquet(FileSink),
     /// A folder of WARC files (ISO 28500, version 1.1), with their index.
-    Warc(Folder),
+    Warc(FileSink),
 }
 
 /// The system columns of every PostgreSQL table (documentation, 5.6): no other column may have such a name.
@@ -47,28 +46,26 @@ impl SinkSettings {
     /// Returns the sink for a path: `-` for JSON Lines on standard output, else by the extension: `.csv`, `.parquet` (a
     /// folder), `.warc.gz` (a folder), any other for JSON Lines. `.csv` and JSON Lines are compressed if `.gz` or
     /// `.zst` follows.
-    pub fn of_path(path: PathBuf) -> Self {
+    pub fn from_path(path: PathBuf) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         let (plain, compress) = match name.rsplit_once('.') {
             Some((plain, "gz")) => (plain, Compress::Gzip),
             Some((plain, "zst")) => (plain, Compress::Zstd),
             _ => (&*name, Compress::None),
         };
+        let sink = FileSink::new(path);
         match plain.rsplit_once('.').map(|(_, ending)| ending) {
-            Some("csv") => Self::Csv(Lines::plain(path, compress)),
-            Some("parquet") => Self::Parquet(Folder::plain(path)),
-            Some("warc") => Self::Warc(Folder::plain(path)),
-            _ => Self::Jsonl(Lines::plain(path, compress)),
+            Some("csv") => Self::Csv(FileSink { compress, ..sink }),
+            Some("parquet") => Self::Parquet(sink),
+            Some("warc") => Self::Warc(sink),
+            _ => Self::Jsonl(FileSink { compress, ..sink }),
         }
     }
-}
 
-impl SinkSettings {
     /// Returns the file or folder that it writes to, if there is one.
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Self::Jsonl(Lines { path, .. }) | Self::Csv(Lines { path, .. }) => Some(path),
-            Self::Parquet(Folder { path, .. }) | Self::Warc(Folder { path, .. }) => Some(path),
+            Self::Jsonl(sink) | Self::Csv(sink) | Self::Parquet(sink) | Self::Warc(sink) => Some(&sink.path),
             Self::Stream | Self::Postgres { .. } => None,
         }
     }
@@ -76,19 +73,21 @@ impl SinkSettings {
     /// Checks that its path has no unknown placeholder, and that it has no setting that its kind does not use.
     pub fn check(&self) -> Result<(), String> {
         match self {
-            Self::Jsonl(Lines { bom: true, .. }) => Err("`bom` is for csv".to_owned()),
-            _ => self.path().map_or(Ok(()), |path| check_path(&path.to_string_lossy())),
+            Self::Jsonl(FileSink { bom: true, .. }) => return Err("`bom` is for csv".to_owned()),
+            Self::Parquet(sink) | Self::Warc(sink) if sink.bom || sink.compress != Compress::None => {
+                return Err("`bom` and `compress` are for files of lines, not for folders".to_owned());
+            }
+            _ => {}
         }
+        self.path().map_or(Ok(()), |path| check_path(&path.to_string_lossy()))
     }
-}
 
-impl SinkSettings {
     /// Returns the path of the file of lines that it writes for this spider, if it writes one. `{worker}` is not
     /// replaced.
     pub fn file(&self, spider: &SpiderName) -> Option<PathBuf> {
         match self {
-            Self::Jsonl(Lines { path, .. }) | Self::Csv(Lines { path, .. }) => {
-                Some(path.to_string_lossy().replace("{spider}", spider.as_str()).into())
+            Self::Jsonl(sink) | Self::Csv(sink) => {
+                Some(sink.path.to_string_lossy().replace("{spider}", spider.as_str()).into())
             }
             Self::Stream | Self::Postgres { .. } | Self::Parquet(_) | Self::Warc(_) => None,
         }
@@ -130,29 +129,30 @@ impl fmt::Display for SinkSettings {
     /// Shows the kind of sink and its destination, for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Jsonl(Lines { path, .. }) if path.as_os_str() == "-" => f.write_str("standard output"),
-            Self::Jsonl(Lines { path, .. }) | Self::Csv(Lines { path, .. }) => path.display().fmt(f),
+            Self::Jsonl(sink) if sink.path.as_os_str() == "-" => f.write_str("standard output"),
+            Self::Jsonl(sink) | Self::Csv(sink) | Self::Parquet(sink) | Self::Warc(sink) => {
+                sink.path.display().fmt(f)
+            }
             Self::Stream => f.write_str("stream items"),
             Self::Postgres { url, .. } => url.fmt(f),
-            Self::Parquet(Folder { path, .. }) | Self::Warc(Folder { path, .. }) => path.display().fmt(f),
         }
     }
 }
 
-/// A file of lines.
+/// A file of lines, or a folder of files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lines {
-    /// The file.
+pub struct FileSink {
+    /// The file or folder.
     pub path: PathBuf,
     /// The folder that it may not leave, neither by its name nor by a symbolic link; `None` for no restriction.
     #[serde(skip)]
     pub below: Option<PathBuf>,
-    /// Maximum size of a file: before it would grow larger it is set aside, as `items-1.jsonl`, and a new one begun;
-    /// `None` for no limit.
+    /// Maximum size of a file: before it would grow larger it is set aside, as `items-1.jsonl`, and a new one begun.
+    /// `None` for no limit of a file of lines, and for [`Self::FOLDER_ROTATE`] in a folder.
     #[serde(default)]
     pub rotate: Option<ByteSize>,
-    /// How it is compressed.
+    /// How a file of lines is compressed.
     #[serde(default)]
     pub compress: Compress,
     /// Whether a file of comma-separated values begins with a UTF-8 byte order mark, without which Excel assumes the
@@ -164,16 +164,31 @@ pub struct Lines {
     pub sync: bool,
 }
 
-impl Lines {
-    /// Creates a file without restrictions, for a path named by a person with access to the machine.
-    pub fn plain(path: PathBuf, compress: Compress) -> Self {
-        Self { path, below: None, rotate: None, compress, bom: false, sync: false }
+impl FileSink {
+    /// Default maximum size of a file in a folder.
+    pub const FOLDER_ROTATE: ByteSize = ByteSize::gb(1);
+
+    /// Creates a sink without restrictions, for a path named by a person with access to the machine.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, below: None, rotate: None, compress: Compress::None, bom: false, sync: false }
     }
 }
 
 /// How a file is compressed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Compress {
     /// Not at all.
     #[default]
@@ -182,36 +197,6 @@ pub enum Compress {
     Gzip,
     /// As zstd (RFC 8878).
     Zstd,
-}
-
-/// A folder of files.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Folder {
-    /// The folder.
-    pub path: PathBuf,
-    /// The folder that it may not leave, neither by its name nor by a symbolic link; `None` for no restriction.
-    #[serde(skip)]
-    pub below: Option<PathBuf>,
-    /// Maximum size of a file.
-    #[serde(default = "Folder::usual_size", serialize_with = "exact_bytes")]
-    pub rotate: ByteSize,
-    /// Whether output is synced to the disk before its URLs are finished: then it also survives a power cut.
-    #[serde(default)]
-    pub sync: bool,
-}
-
-impl Folder {
-    /// Creates a folder without restrictions and with files of the default size, for a path named by a person with
-    /// access to the machine.
-    pub fn plain(path: PathBuf) -> Self {
-        Self { path, below: None, rotate: Self::usual_size(), sync: false }
-    }
-
-    /// Default maximum size of a file.
-    pub fn usual_size() -> ByteSize {
-        ByteSize::gb(1)
-    }
 }
 
 #[cfg(test)]
@@ -245,8 +230,8 @@ mod tests {
 
     #[test]
     fn the_extension_of_a_path_decides_the_format() {
-        let of = |path: &str| SinkSettings::of_path(path.into());
-        let lines = |path: &str, compress| Lines::plain(path.into(), compress);
+        let of = |path: &str| SinkSettings::from_path(path.into());
+        let lines = |path: &str, compress| FileSink { compress, ..FileSink::new(path.into()) };
         for (path, compress) in [
             ("a.jsonl", Compress::None),
             ("a.jsonl.gz", Compress::Gzip),

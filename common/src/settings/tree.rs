@@ -15,6 +15,7 @@ use toml::de::{DeTable, DeValue};
 use super::Settings;
 use crate::nearest::nearest;
 use crate::text::printable;
+use crate::toml_value;
 
 /// Reads the settings in a tree; returns the first mistake if there is one.
 pub(super) fn read(tree: &DeTable<'_>) -> Result<Settings, Fault> {
@@ -140,7 +141,7 @@ impl Display for Fault {
         });
         let path = keys.collect::<Vec<_>>().join(".");
         match &self.what {
-            What::NoKey(hint) => write!(f, "there is no key `{path}`{hint}"),
+            What::NoKey(hint) => f.write_str(&toml_value::no_key(&path, hint)),
             What::Type(what) | What::Value(what) => write!(f, "{path}: {what}"),
         }
     }
@@ -163,7 +164,7 @@ impl Error for Fault {
             Unexpected::Map => "a table",
             _ => "that",
         };
-        Self::new(What::Type(format!("{} is wanted, not {found}", named(wanted))))
+        Self::new(What::Type(toml_value::not_a(named(wanted), found)))
     }
 
     fn invalid_value(_: Unexpected<'_>, wanted: &dyn Expected) -> Self {
@@ -179,8 +180,7 @@ impl Error for Fault {
     }
 
     fn unknown_variant(name: &str, known: &'static [&'static str]) -> Self {
-        let hint = nearest(name, known.iter().copied());
-        Self::new(What::Value(format!("there is no `{}`{hint}", printable(name, 60))))
+        Self::new(What::Value(toml_value::no_choice(name, known.iter().copied())))
     }
 
     fn unknown_field(name: &str, known: &'static [&'static str]) -> Self {
@@ -214,9 +214,9 @@ impl<'de> Deserializer<'de> for Node<'_, '_> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.0.get_ref() {
             DeValue::String(text) => visitor.visit_str(text),
-            DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
-                Ok(number) => visitor.visit_i64(number),
-                Err(_) => Err(Fault::custom("is too large")),
+            DeValue::Integer(number) => match toml_value::integer(number) {
+                Some(number) => visitor.visit_i64(number),
+                None => Err(Fault::custom("is too large")),
             },
             DeValue::Float(number) => match number.as_str().parse() {
                 Ok(number) => visitor.visit_f64(number),

@@ -22,7 +22,8 @@ pub struct Ban {
 }
 
 /// The consequence of a ban.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Then {
     /// Back off from the host, as after a 429.
     #[default]

@@ -34,7 +34,9 @@ pub struct Handler {
 }
 
 /// The protocol between worker and program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::Display)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::Display, strum::VariantArray,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum Mode {
     /// The program is started for each task, and its answer is the last thing it writes.
@@ -45,7 +47,9 @@ pub enum Mode {
 }
 
 /// The way in which a program gets the proxy of its worker, through which hosts are requested politely.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::Display)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::Display, strum::VariantArray,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum ProxyUse {
     /// By `TRAWL_PROXY`, which the program may use.
@@ -55,17 +59,6 @@ pub enum ProxyUse {
     All,
     /// Not at all.
     None,
-}
-
-impl ProxyUse {
-    /// Every way, by name.
-    pub const ALL: [(&'static str, Self); 3] =
-        [("offer", Self::Offer), ("all", Self::All), ("none", Self::None)];
-}
-
-impl Mode {
-    /// Every mode, by name.
-    pub const ALL: [(&'static str, Self); 2] = [("once", Self::Once), ("stream", Self::Stream)];
 }
 
 impl Handler {

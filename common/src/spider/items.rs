@@ -95,7 +95,8 @@ impl Field {
 }
 
 /// `whitespace`: how white space in a text is handled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Whitespace {
     /// Each run is replaced by one space.
     Collapse,
@@ -157,7 +158,7 @@ pub enum FieldSource {
 }
 
 /// `type`: the type of a value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Kind {
     /// Text with normalised white space. Values of JSON are kept as they are.
@@ -185,18 +186,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All types.
-    pub const ALL: [Self; 8] = [
-        Self::Text,
-        Self::Number,
-        Self::Integer,
-        Self::Boolean,
-        Self::Date,
-        Self::Url,
-        Self::Html,
-        Self::Json,
-    ];
-
     /// The name in spider files.
     pub fn as_str(self) -> &'static str {
         self.into()

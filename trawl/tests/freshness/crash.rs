@@ -23,7 +23,7 @@ use trawl_common::ports::{
     Heartbeat, Joined, Joining, Opening, Page, PageHistories, PageVisit, Ports, Result, Session, Settled,
     Settlement, Sink, SinkFactory,
 };
-use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
+use trawl_common::settings::{FileSink, Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
 use trawl_common::spider::{Download, Spider};
 use trawl_common::web::url::CanonicalUrl;
@@ -179,7 +179,7 @@ impl Case {
     }
 
     fn ports(&self, store: &Embedded) -> Ports {
-        let out = Lines::plain(self.out(), Compress::None);
+        let out = FileSink::new(self.out());
         store.ports(Arc::new(Sinks::new(WorkerId::of_this_machine(), vec![SinkSettings::Jsonl(out)])))
     }
 

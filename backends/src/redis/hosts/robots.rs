@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn a_failure_is_stored_as_its_class_and_detail_and_read_as_it_was_written() {
         for class in Class::ALL {
-            let file = RobotsFile { status: 0, body: Bytes::from_static(b"a: b"), failure: Some(class) };
+            let file = RobotsFile { status: 0, body: Bytes::from_static(b"a: b"), failure: Some(*class) };
             let stored = encode(&file).unwrap();
             assert_eq!(stored, format!("0\n{class}: a: b").into_bytes());
             assert_eq!(decode(stored).unwrap(), RobotsEntry::Known(file));

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tracing::warn;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Page, Result, Sink};
-use trawl_common::settings::Folder;
+use trawl_common::settings::FileSink;
 use trawl_common::spider::Spider;
 
 use super::columns::Columns;
@@ -60,14 +60,14 @@ struct Spool {
 
 impl Parquet {
     /// Opens the folder for the items of this spider. Needs a runtime, which converts spools.
-    pub(super) fn open(folder: &Folder, directory: Directory, spider: &Spider) -> Result<Self> {
+    pub(super) fn open(settings: &FileSink, directory: Directory, spider: &Spider) -> Result<Self> {
         let shelf = Arc::new(Shelf {
-            shown: folder.path.clone(),
+            shown: settings.path.clone(),
             folder: directory,
             spider: spider.name.clone(),
             columns: Columns::new(spider),
-            rotate: folder.rotate.as_u64(),
-            sync: folder.sync,
+            rotate: settings.rotate.unwrap_or(FileSink::FOLDER_ROTATE).as_u64(),
+            sync: settings.sync,
             spool: Mutex::default(),
             orphans: Mutex::default(),
             turning: Arc::default(),
@@ -80,7 +80,7 @@ impl Parquet {
                 tokio::time::sleep(TOUCH_INTERVAL).await;
             }
         });
-        Ok(Self { name: format!("parquet {}", folder.path.display()), shelf })
+        Ok(Self { name: format!("parquet {}", settings.path.display()), shelf })
     }
 }
 

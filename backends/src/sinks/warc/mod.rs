@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use tracing::warn;
 use trawl_common::ports::{Page, Result, Sink};
-use trawl_common::settings::Folder;
+use trawl_common::settings::FileSink;
 use trawl_common::spider::Spider;
 
 use self::record::Capture;
@@ -42,17 +42,17 @@ struct Shelf {
 
 impl Archive {
     /// Opens the archive in this folder. Files left by dead processes are finished. Needs a runtime, which does that.
-    pub(super) fn open(folder: &Folder, directory: Directory, spider: &Spider) -> Result<Self> {
+    pub(super) fn open(settings: &FileSink, directory: Directory, spider: &Spider) -> Result<Self> {
         let shelf = Shelf {
-            shown: folder.path.clone(),
+            shown: settings.path.clone(),
             folder: directory,
             prefix: spider.name.to_string(),
-            rotate: folder.rotate.as_u64(),
-            sync: folder.sync,
+            rotate: settings.rotate.unwrap_or(FileSink::FOLDER_ROTATE).as_u64(),
+            sync: settings.sync,
             volume: Mutex::default(),
             orphans: Mutex::default(),
         };
-        shelf.tend().map_err(|error| disk::failed(&folder.path, &error))?;
+        shelf.tend().map_err(|error| disk::failed(&settings.path, &error))?;
         let shelf = Arc::new(shelf);
         let watched = Arc::downgrade(&shelf);
         tokio::spawn(async move {
@@ -65,7 +65,7 @@ impl Archive {
                 tokio::time::sleep(TOUCH_INTERVAL).await;
             }
         });
-        Ok(Self { name: format!("warc {}", folder.path.display()), shelf })
+        Ok(Self { name: format!("warc {}", settings.path.display()), shelf })
     }
 }
 

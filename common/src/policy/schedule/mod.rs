@@ -33,7 +33,7 @@ pub struct Schedule {
 }
 
 /// How to handle missed instants.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum Missed {
     /// Submit nothing.
@@ -44,7 +44,7 @@ pub enum Missed {
 }
 
 /// How to handle an instant at which the last crawl is not over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum Overlap {
     /// Submit nothing.

@@ -3,16 +3,14 @@
 use super::given::Given;
 use super::patterns;
 use super::section::Section;
-use crate::spider::{Ban, Then};
-
-const THEN: [(&str, Then); 2] = [("back-off", Then::BackOff), ("retry", Then::Retry)];
+use crate::spider::Ban;
 
 pub(super) fn ban(mut section: Section<'_>) -> Ban {
     let ban = Ban {
         status: section.all("status", status),
         redirect: section.all("redirect", patterns::regex),
         text: section.all("text", patterns::regex),
-        then: section.read("then", |given| given.one_of(&THEN)).unwrap_or_default(),
+        then: section.read("then", Given::variant).unwrap_or_default(),
     };
     section.end();
     ban

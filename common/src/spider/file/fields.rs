@@ -11,9 +11,7 @@ use super::transform;
 use crate::mistake::Sited;
 use crate::nearest::listed;
 use crate::schedule::timezone;
-use crate::spider::{
-    Conversion, Field, FieldSource, ItemRule, Kind, PageField, Required, Transform, Whitespace,
-};
+use crate::spider::{Conversion, Field, FieldSource, ItemRule, Kind, PageField, Required, Transform};
 
 /// Maximum length of a name in bytes, that of a PostgreSQL column.
 const MAX_NAME: usize = 63;
@@ -36,9 +34,6 @@ const SOURCES: [&str; 13] = [
 ];
 
 const MARKS: [(&str, char); 2] = [(".", '.'), (",", ',')];
-
-const WHITESPACE: [(&str, Whitespace); 3] =
-    [("collapse", Whitespace::Collapse), ("lines", Whitespace::Lines), ("keep", Whitespace::Keep)];
 
 const REQUIRED: [(&str, Required); 3] =
     [("warn", Required::Warn), ("retry", Required::Retry), ("fail", Required::Fail)];
@@ -118,14 +113,14 @@ pub(super) fn field(given: &Given<'_>) -> Option<Field> {
         Transform::Slice(..) => None,
         _ => Some(None),
     });
-    let kind = section.read("type", |given| given.one_of(&Kind::ALL.map(|kind| (kind.as_str(), kind))));
+    let kind = section.read("type", Given::variant);
     let kind = kind.or(made.flatten()).unwrap_or_default();
     let Conversion { format, timezone, decimal, truth, falsehood, .. } = conversion(&mut section, kind);
     let regex = section.read("regex", regex);
     if !transform.is_empty() {
         section.refuse("regex", "is a step as well: put it into `transform`");
     }
-    let whitespace = section.read("whitespace", |given| given.one_of(&WHITESPACE));
+    let whitespace = section.read("whitespace", Given::variant);
     let default = section.read("default", Given::json);
     let required = section.read("required", required).unwrap_or_default();
     if required != Required::No && default.is_some() {

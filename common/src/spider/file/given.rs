@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 use std::str::FromStr;
 
 use serde_json::Value;
+use strum::VariantArray;
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
@@ -13,9 +14,7 @@ use super::placeholders;
 use crate::mistake::{Place, Sited};
 use crate::nearest::nearest;
 use crate::text::printable;
-
-/// Maximum length of a value that is repeated in a mistake.
-const MAX_SHOWN: usize = 60;
+use crate::toml_value;
 
 /// Maximum length of a name that is repeated in a mistake.
 const MAX_SHOWN_NAME: usize = 64;
@@ -53,16 +52,7 @@ impl<'a> Given<'a> {
 
     /// Notes that the value has another type than expected.
     pub(super) fn not_a<T>(&self, wanted: &str) -> Option<T> {
-        let found = match self.value.get_ref() {
-            DeValue::String(_) => "a text",
-            DeValue::Integer(_) => "a whole number",
-            DeValue::Float(_) => "a number",
-            DeValue::Boolean(_) => "true or false",
-            DeValue::Datetime(_) => "a date",
-            DeValue::Array(_) => "a list",
-            DeValue::Table(_) => "a table",
-        };
-        self.wrong(format_args!("{wanted} is wanted, not {found}"))
+        self.wrong(toml_value::not_a(wanted, toml_value::type_of(self.value.get_ref())))
     }
 
     /// Reads a text, with the values of its arguments filled in.
@@ -101,14 +91,20 @@ impl<'a> Given<'a> {
         self.text()?.value.parse().map_or_else(|error| self.wrong(error), Some)
     }
 
+    /// Reads the name of a variant.
+    pub(super) fn variant<T: VariantArray + Copy + Into<&'static str>>(&self) -> Option<T> {
+        let choices: Vec<(&str, T)> =
+            T::VARIANTS.iter().map(|variant| ((*variant).into(), *variant)).collect();
+        self.one_of(&choices)
+    }
+
     /// Reads one of these names.
     pub(super) fn one_of<T: Copy>(&self, choices: &[(&str, T)]) -> Option<T> {
         let text = self.text()?.value;
         if let Some((_, choice)) = choices.iter().find(|(name, _)| *name == text) {
             return Some(*choice);
         }
-        let names = || choices.iter().map(|(name, _)| *name);
-        self.wrong(format_args!("there is no `{}`{}", printable(&text, MAX_SHOWN), nearest(&text, names())))
+        self.wrong(toml_value::no_choice(&text, choices.iter().map(|(name, _)| *name)))
     }
 
     pub(super) fn flag(&self) -> Option<bool> {
@@ -121,9 +117,7 @@ impl<'a> Given<'a> {
     /// Reads an integer that is at least `least`.
     pub(super) fn whole<T: TryFrom<i64> + PartialOrd + Display>(&self, least: T) -> Option<T> {
         let DeValue::Integer(number) = self.value.get_ref() else { return self.not_a("a whole number") };
-        let Ok(number) = i64::from_str_radix(number.as_str(), number.radix()) else {
-            return self.wrong("is too large");
-        };
+        let Some(number) = toml_value::integer(number) else { return self.wrong("is too large") };
         match T::try_from(number) {
             Ok(number) if number >= least => Some(number),
             Err(_) if number > 0 => self.wrong("is too large"),
@@ -187,8 +181,7 @@ impl<'a> Given<'a> {
         let value = match self.value.get_ref() {
             DeValue::String(_) => self.text()?.value.into(),
             DeValue::Integer(number) => {
-                let number = i64::from_str_radix(number.as_str(), number.radix());
-                number.map_or_else(|_| self.no_json(), |number| Some(number.into()))?
+                toml_value::integer(number).map_or_else(|| self.no_json(), |number| Some(number.into()))?
             }
             DeValue::Float(number) => {
                 let number = number.as_str().parse().ok().and_then(serde_json::Number::from_f64);

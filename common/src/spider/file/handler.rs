@@ -12,7 +12,7 @@ use super::secret::secret_of_program;
 use super::section::Section;
 use crate::duration;
 use crate::handler::once::MAX_ARGUMENT_BYTES;
-use crate::spider::{Handler, Mode, ProxyUse, Secret};
+use crate::spider::{Handler, Secret};
 
 /// Minimum memory limit: no interpreter starts in less.
 const MIN_MEMORY: ByteSize = ByteSize::mb(16);
@@ -23,7 +23,7 @@ const MIN_DISK: ByteSize = ByteSize::mb(16);
 /// Reads `[handler]`; `None` if it does not say what to run.
 pub(super) fn handler(mut section: Section<'_>) -> Option<Handler> {
     let run = section.need("run", run);
-    let mode = section.read("mode", |given| given.one_of(&Mode::ALL)).unwrap_or_default();
+    let mode = section.read("mode", Given::variant).unwrap_or_default();
     let usual = Handler::new(Vec::new(), mode);
     let handler = Handler {
         timeout: section.read("timeout", timeout).unwrap_or(usual.timeout),
@@ -32,7 +32,7 @@ pub(super) fn handler(mut section: Section<'_>) -> Option<Handler> {
         disk: section.read("disk", disk).unwrap_or(usual.disk),
         retries: section.read("retries", |given| given.whole(0)),
         secret: section.read("secret", object).unwrap_or(usual.secret),
-        proxy: section.read("proxy", |given| given.one_of(&ProxyUse::ALL)).unwrap_or_default(),
+        proxy: section.read("proxy", Given::variant).unwrap_or_default(),
         mode,
         run: Vec::new(),
     };
@@ -126,7 +126,7 @@ mod tests {
     use super::super::{Reading, read};
     use super::*;
     use crate::settings::{Items, Spiders};
-    use crate::spider::{Origin, Spider};
+    use crate::spider::{Mode, Origin, Spider};
 
     fn usual() -> Spider {
         Spider::without_file("payments".parse().unwrap(), &Items::default())

@@ -35,8 +35,6 @@ mod webhooks;
 
 use std::collections::HashSet;
 
-use toml::de::DeTable;
-
 pub use self::arguments::with_arguments;
 use self::given::Given;
 use self::notes::Notes;
@@ -88,12 +86,12 @@ pub fn read(
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Reading {
     let (notes, mut spider) = (Notes::new(text, origin, environment), usual);
-    match DeTable::parse(text) {
+    match notes.parse() {
         Ok(table) => {
-            file(&mut spider, &notes, Section::new(&notes, String::new(), table.get_ref(), 0..0));
-            arguments::note_unused(&notes, table.get_ref());
+            file(&mut spider, &notes, Section::new(&notes, String::new(), &table, 0..0));
+            arguments::note_unused(&notes, &table);
         }
-        Err(error) => notes.wrong(notes.place(&error.span().unwrap_or(0..0)), error.message()),
+        Err(mistake) => notes.add(mistake),
     }
     let patterns = notes.patterns();
     let (mistakes, unset, arguments) = notes.into_lists();

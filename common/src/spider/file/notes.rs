@@ -4,12 +4,15 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ops::Range;
 
+use toml::de::DeTable;
+
 use super::placeholders::{self, Unfilled};
 use crate::mistake::{Mistake, Place, Places};
 use crate::settings;
 use crate::spider::Origin;
 use crate::spider::arguments::{Declaration, Declarations};
 use crate::spider::pattern::{Allowance, Untaken};
+use crate::toml_value;
 
 /// The environment, as a function from the names of variables to their values.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -46,6 +49,11 @@ impl<'a> Notes<'a> {
         self.origin.limits()
     }
 
+    /// Parses the text.
+    pub(super) fn parse(&self) -> Result<DeTable<'a>, Mistake> {
+        toml_value::parse(self.text, &self.places)
+    }
+
     /// Returns the text that is read.
     pub(super) fn text(&self) -> &'a str {
         self.text
@@ -57,9 +65,13 @@ impl<'a> Notes<'a> {
     }
 
     pub(super) fn wrong(&self, place: Place, what: impl ToString) {
+        self.add(Mistake { place: Some(place), what: what.to_string() });
+    }
+
+    pub(super) fn add(&self, mistake: Mistake) {
         let mut mistakes = self.mistakes.borrow_mut();
         if mistakes.len() < MAX_MISTAKES {
-            mistakes.push(Mistake { place: Some(place), what: what.to_string() });
+            mistakes.push(mistake);
         }
     }
 

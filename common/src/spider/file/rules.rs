@@ -8,9 +8,8 @@ use super::section::Section;
 use super::start::domain;
 use crate::duration;
 use crate::frontier::lane::Lane;
-use crate::frontier::outcome::Class;
 use crate::frontier::route::{Rule, When};
-use crate::settings::{HostRule, RobotsFor};
+use crate::settings::HostRule;
 use crate::spider::{PolitenessOverrides, RetryOverrides};
 
 pub(super) fn route(mut section: Section<'_>) -> Option<Rule> {
@@ -43,7 +42,7 @@ pub(super) fn politeness(mut section: Section<'_>) -> PolitenessOverrides {
         burst: section.read("burst", burst),
         concurrency: section.read("concurrency", concurrency),
         robots: section.read("robots", Given::flag),
-        robots_for: section.read("robots_for", |given| given.one_of(&RobotsFor::ALL)),
+        robots_for: section.read("robots_for", Given::variant),
         host: section.all("host", |given| Section::from_given(given).and_then(host)),
     };
     section.end();
@@ -51,11 +50,10 @@ pub(super) fn politeness(mut section: Section<'_>) -> PolitenessOverrides {
 }
 
 pub(super) fn retry(mut section: Section<'_>) -> RetryOverrides {
-    let classes = Class::ALL.map(|class| (class.as_str(), class));
     let overrides = RetryOverrides {
         max: section.read("max", |given| given.whole(0)),
         statuses: section.read("statuses", |given| given.all(status)),
-        errors: section.read("errors", |given| given.all(|given| given.one_of(&classes))),
+        errors: section.read("errors", |given| given.all(Given::variant)),
         backoff: section.read("backoff", time),
     };
     section.end();

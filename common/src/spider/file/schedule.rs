@@ -3,7 +3,7 @@
 use super::given::Given;
 use super::notes::Notes;
 use super::section::Section;
-use crate::schedule::{Cron, Missed, Overlap, Schedule, timezone};
+use crate::schedule::{Cron, Schedule, timezone};
 use crate::spider::Start;
 
 pub(super) const KEY: &str = "schedule";
@@ -17,10 +17,8 @@ pub(super) fn schedule(given: &Given<'_>) -> Option<Schedule> {
     let zone = section.read("timezone", |given| {
         timezone(&given.words()?.value).map_or_else(|error| given.wrong(error), Some)
     });
-    let missed =
-        section.read("missed", |given| given.one_of(&[("skip", Missed::Skip), ("run", Missed::Run)]));
-    let overlap =
-        section.read("overlap", |given| given.one_of(&[("skip", Overlap::Skip), ("queue", Overlap::Queue)]));
+    let missed = section.read("missed", Given::variant);
+    let overlap = section.read("overlap", Given::variant);
     section.end();
     let schedule = cron?;
     Some(Schedule {
@@ -49,6 +47,7 @@ pub(super) fn note_lacking(given: &Given<'_>, notes: &Notes<'_>, start: &Start) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::{Missed, Overlap};
     use crate::settings::Items;
     use crate::spider::file::{Reading, read};
     use crate::spider::{Origin, Spider};

@@ -10,6 +10,7 @@ use super::notes::Notes;
 use crate::mistake::Place;
 use crate::nearest::nearest;
 use crate::text::printable;
+use crate::toml_value;
 
 /// A table, and the keys read so far.
 pub(super) struct Section<'a> {
@@ -114,9 +115,9 @@ impl<'a> Section<'a> {
     /// Notes unknown keys: those that were never read.
     pub(super) fn end(self) {
         for (key, _) in self.table.iter().filter(|(key, _)| !self.known.contains(&key.get_ref().as_ref())) {
-            let shown = printable(&self.path(key.get_ref()), 120);
             let hint = nearest(key.get_ref(), self.known.iter().copied());
-            self.notes.wrong(self.notes.place(&key.span()), format_args!("there is no key `{shown}`{hint}"));
+            let what = toml_value::no_key(&self.path(key.get_ref()), &hint);
+            self.notes.wrong(self.notes.place(&key.span()), what);
         }
     }
 }

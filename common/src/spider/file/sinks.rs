@@ -10,7 +10,7 @@ use super::secret::{self, secret};
 use super::section::Section;
 use crate::nearest::listed;
 use crate::settings::sinks::check_path;
-use crate::settings::{Compress, Folder, Lines, ServerUrl, SinkSettings, is_system_column, path_below};
+use crate::settings::{FileSink, ServerUrl, SinkSettings, is_system_column, path_below};
 use crate::spider::Spider;
 use crate::text::printable;
 
@@ -33,38 +33,33 @@ const KINDS: [(&str, Kind); 6] = [
     ("warc", Kind::Warc),
 ];
 
-const COMPRESSIONS: [(&str, Compress); 3] =
-    [("none", Compress::None), ("gzip", Compress::Gzip), ("zstd", Compress::Zstd)];
-
 pub(super) fn sink(mut section: Section<'_>) -> Option<SinkSettings> {
     let sink = match section.need("kind", |given| given.one_of(&KINDS))? {
-        Kind::Jsonl => lines(&mut section, false).map(SinkSettings::Jsonl),
-        Kind::Csv => lines(&mut section, true).map(SinkSettings::Csv),
+        Kind::Jsonl => lines(&mut section).map(SinkSettings::Jsonl),
+        Kind::Csv => {
+            let bom = section.read("bom", Given::flag).unwrap_or_default();
+            lines(&mut section).map(|sink| SinkSettings::Csv(FileSink { bom, ..sink }))
+        }
         Kind::Stream => Some(SinkSettings::Stream),
         Kind::Postgres => postgres(&mut section),
-        Kind::Parquet => folder(&mut section).map(SinkSettings::Parquet),
-        Kind::Warc => folder(&mut section).map(SinkSettings::Warc),
+        Kind::Parquet => files(&mut section, true).map(SinkSettings::Parquet),
+        Kind::Warc => files(&mut section, true).map(SinkSettings::Warc),
     };
     section.end();
     sink
 }
 
-fn lines(section: &mut Section<'_>, may_have_bom: bool) -> Option<Lines> {
-    let path = section.need("path", |given| path(given, false));
-    let rotate = section.read("rotate", size);
-    let compress = section.read("compress", |given| given.one_of(&COMPRESSIONS)).unwrap_or_default();
-    let sync = section.read("sync", Given::flag).unwrap_or_default();
-    let bom = may_have_bom && section.read("bom", Given::flag).unwrap_or_default();
-    let (path, below) = path?;
-    Some(Lines { path, below, rotate, compress, bom, sync })
+fn lines(section: &mut Section<'_>) -> Option<FileSink> {
+    let compress = section.read("compress", Given::variant).unwrap_or_default();
+    files(section, false).map(|sink| FileSink { compress, ..sink })
 }
 
-fn folder(section: &mut Section<'_>) -> Option<Folder> {
-    let path = section.need("path", |given| path(given, true));
-    let rotate = section.read("rotate", size).unwrap_or_else(Folder::usual_size);
+fn files(section: &mut Section<'_>, is_folder: bool) -> Option<FileSink> {
+    let path = section.need("path", |given| path(given, is_folder));
+    let rotate = section.read("rotate", size);
     let sync = section.read("sync", Given::flag).unwrap_or_default();
     let (path, below) = path?;
-    Some(Folder { path, below, rotate, sync })
+    Some(FileSink { below, rotate, sync, ..FileSink::new(path) })
 }
 
 fn postgres(section: &mut Section<'_>) -> Option<SinkSettings> {
