@@ -19,7 +19,7 @@ mod listing;
 mod new_requests;
 mod new_tasks;
 mod peer;
-mod places;
+mod permits;
 mod problem;
 mod proxies;
 mod routes;
@@ -41,7 +41,7 @@ pub use crate::access::{Access, Unprotected, is_cross_site, names_this_machine};
 pub use crate::backend::{Backend, TryPage};
 pub use crate::identity::Identity;
 pub use crate::peer::Peer;
-use crate::places::Places;
+use crate::permits::Permits;
 pub use crate::problem::Problem;
 pub use crate::serve::serve;
 use crate::state::Api;
@@ -51,11 +51,11 @@ use crate::watch::Watchers;
 /// crawl end when `stop` is cancelled.
 pub fn router(backend: Backend, access: Arc<Access>, stop: CancellationToken) -> Router {
     let watchers = Watchers::new(backend.clone(), stop);
-    let readers = Places::new(8, 2, "readings of items");
-    let followers = Places::new(32, 8, "readings of the log");
-    let searchers = Places::new(8, 2, "searches");
+    let readers = Permits::new(8, 2, "readings of items");
+    let followers = Permits::new(32, 8, "readings of the log");
+    let searchers = Permits::new(8, 2, "searches");
     // The examined texts are written by strangers, and keep a core busy.
-    let examiners = Places::new(2, 1, "examinations of spiders");
+    let examiners = Permits::new(2, 1, "examinations of spiders");
     let (metrics, timetable) = Default::default();
     let api =
         Arc::new(Api { backend, watchers, metrics, timetable, readers, followers, searchers, examiners });

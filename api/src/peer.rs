@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use axum::http::Extensions;
 use trawl_common::web::newcomers::Newcomer;
 
-use crate::places::Place;
+use crate::permits::Permit;
 
 /// The origin of a request.
 #[derive(Clone)]
@@ -25,15 +25,15 @@ impl Peer {
     /// closed in favour of another.
     pub fn note_known(extensions: &Extensions) {
         if let Some(Self { connection, .. }) = extensions.get()
-            && let Some(place) = connection.newcomer.leave()
+            && let Some(permit) = connection.newcomer.leave()
         {
-            let _ = connection.place.set(place);
+            let _ = connection.permit.set(permit);
         }
     }
 }
 
-/// A connection, and its place once its caller is authenticated.
+/// A connection, and its permit once its caller is authenticated.
 pub(crate) struct Connection {
-    pub(crate) newcomer: Newcomer<Place>,
-    pub(crate) place: OnceLock<Place>,
+    pub(crate) newcomer: Newcomer<Permit>,
+    pub(crate) permit: OnceLock<Permit>,
 }

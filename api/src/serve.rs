@@ -23,7 +23,7 @@ use trawl_common::web::paced::Paced;
 
 use crate::limits::Caller;
 use crate::peer::{Connection, Peer};
-use crate::places::{Place, Places, Refused};
+use crate::permits::{Permit, Permits, Refused};
 use crate::proxies;
 
 /// Maximum number of connections; more are refused, unless an unauthenticated one can be closed.
@@ -62,7 +62,7 @@ async fn serve_with(
     stall: Duration,
 ) {
     let graceful = GracefulShutdown::new();
-    let places = Places::new(MAX_CONNECTIONS, 0, "connections");
+    let permits = Permits::new(MAX_CONNECTIONS, 0, "connections");
     let newcomers = Arc::new(Newcomers::default());
     loop {
         let (stream, peer) = match stop.run_until_cancelled(listener.accept()).await {
@@ -74,8 +74,8 @@ async fn serve_with(
             }
             None => break,
         };
-        let place = match place(&places, &newcomers, &Caller::Address(peer)) {
-            Ok(place) => place,
+        let permit = match permit(&permits, &newcomers, &Caller::Address(peer)) {
+            Ok(permit) => permit,
             Err(why) => {
                 debug!(%peer, ?why, "refused a connection");
                 // A caller who does not read it at once is refused all the same.
@@ -83,7 +83,7 @@ async fn serve_with(
                 continue;
             }
         };
-        let known = Arc::new(Connection { newcomer: newcomers.enter(place), place: OnceLock::new() });
+        let known = Arc::new(Connection { newcomer: newcomers.enter(permit), permit: OnceLock::new() });
         let origin = Origin { peer, trusted: Arc::clone(&trusted), connection: Arc::clone(&known) };
         let connection = graceful.watch(connection(stream, origin, router.clone(), stall));
         tokio::spawn(async move {
@@ -101,15 +101,15 @@ async fn serve_with(
     }
 }
 
-/// Returns a place for a connection of `caller`: a free one, or that of the oldest unauthenticated
+/// Returns a permit for a connection of `caller`: a free one, or that of the oldest unauthenticated
 /// connection. If the caller has too many, only its own are considered.
-fn place(places: &Arc<Places>, newcomers: &Newcomers<Place>, caller: &Caller) -> Result<Place, Refused> {
+fn permit(permits: &Arc<Permits>, newcomers: &Newcomers<Permit>, caller: &Caller) -> Result<Permit, Refused> {
     loop {
-        let refused = match places.take_as(caller) {
+        let refused = match permits.take_as(caller) {
             Err(refused) => refused,
-            place => return place,
+            permit => return permit,
         };
-        let may_end = |place: &Place| refused == Refused::Full || place.is_of(caller);
+        let may_end = |permit: &Permit| refused == Refused::Full || permit.is_of(caller);
         if !newcomers.end_oldest(may_end) {
             return Err(refused);
         }

@@ -9,7 +9,7 @@ use trawl_common::names::CrawlId;
 use trawl_common::timetable::Timetable;
 
 use crate::backend::{Backend, no_crawl};
-use crate::places::Places;
+use crate::permits::Permits;
 use crate::problem::{Kind, Problem};
 use crate::view::Known;
 use crate::watch::Watchers;
@@ -22,14 +22,14 @@ pub(crate) struct Api {
     pub(crate) metrics: Mutex<Option<(Instant, String)>>,
     /// The schedules known at the last request.
     pub(crate) timetable: Mutex<Timetable>,
-    /// Places for readers of items.
-    pub(crate) readers: Arc<Places>,
-    /// Places for followers of the log.
-    pub(crate) followers: Arc<Places>,
-    /// Places for searches through all dead letters, or much of the log.
-    pub(crate) searchers: Arc<Places>,
-    /// Places for the examination of spiders' texts.
-    pub(crate) examiners: Arc<Places>,
+    /// Permits for readers of items.
+    pub(crate) readers: Arc<Permits>,
+    /// Permits for followers of the log.
+    pub(crate) followers: Arc<Permits>,
+    /// Permits for searches through all dead letters, or much of the log.
+    pub(crate) searchers: Arc<Permits>,
+    /// Permits for the examination of spiders' texts.
+    pub(crate) examiners: Arc<Permits>,
 }
 
 impl Api {

@@ -12,7 +12,7 @@ use trawl_common::names::CrawlId;
 
 use crate::backend::{Backend, no_crawl};
 use crate::identity::Identity;
-use crate::places::{Place, Places};
+use crate::permits::{Permit, Permits};
 use crate::problem::Problem;
 use crate::view::Known;
 
@@ -25,7 +25,7 @@ type Seen = Option<Result<Known, Problem>>;
 /// The crawls that are watched.
 pub(crate) struct Watchers {
     backend: Backend,
-    places: Arc<Places>,
+    permits: Arc<Permits>,
     watched: Mutex<HashMap<CrawlId, Arc<watch::Sender<Seen>>>>,
     stop: CancellationToken,
 }
@@ -34,13 +34,13 @@ pub(crate) struct Watchers {
 pub(crate) struct Watch {
     seen: watch::Receiver<Seen>,
     stop: CancellationToken,
-    _place: Place,
+    _permit: Permit,
 }
 
 impl Watchers {
     pub(crate) fn new(backend: Backend, stop: CancellationToken) -> Arc<Self> {
-        let places = Places::new(256, 64, "waits for crawls");
-        Arc::new(Self { backend, places, watched: Mutex::default(), stop })
+        let permits = Permits::new(256, 64, "waits for crawls");
+        Arc::new(Self { backend, permits, watched: Mutex::default(), stop })
     }
 
     /// Cancelled when all waiting callers are to be released.
@@ -50,7 +50,7 @@ impl Watchers {
 
     /// Watches a crawl for a caller.
     pub(crate) fn watch(self: &Arc<Self>, identity: &Identity, id: &CrawlId) -> Result<Watch, Problem> {
-        let place = self.places.take(identity)?;
+        let permit = self.permits.take(identity)?;
         let mut watched = self.watched.lock();
         let seen = match watched.get(id) {
             Some(sender) => sender.subscribe(),
@@ -65,7 +65,7 @@ impl Watchers {
         // The last state is new to this caller.
         let mut seen = seen;
         seen.mark_changed();
-        Ok(Watch { seen, stop: self.stop.clone(), _place: place })
+        Ok(Watch { seen, stop: self.stop.clone(), _permit: permit })
     }
 
     /// Reads a crawl until it is over, or has no watchers.

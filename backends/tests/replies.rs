@@ -17,7 +17,7 @@ use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
 use trawl_common::frontier::source_queue::SourceQueue;
-use trawl_common::frontier::{ClaimReply, Key, Start, Taken, Task, Work};
+use trawl_common::frontier::{ClaimReply, Key, StartReply, Taken, Task, Work};
 use trawl_common::jobs::{JobOutcome, JobStatus, NewJob};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Claim, Control, Finish, JobFilter, JobPage, Jobs, NewWork, Result, Stats, Terms};
@@ -187,7 +187,10 @@ impl Fleet {
             WAITS_ONCE if is_first => return self.park(claim, message, false).await,
             _ => {}
         }
-        assert_eq!(again(|| self.redis.start(&self.worker, std::slice::from_ref(&claim))).await, [Start::Go]);
+        assert_eq!(
+            again(|| self.redis.start(&self.worker, std::slice::from_ref(&claim))).await,
+            [StartReply::Go]
+        );
         *self.fetched.entry(number).or_default() += 1;
         match number {
             FAILS_ONCE | TASK_FAILS_ONCE if is_first => self.park(claim, message, true).await,
@@ -374,11 +377,11 @@ async fn tasks_are_done_once(redis: RedisRecords) -> Vec<usize> {
             continue;
         };
         match again(|| fleet.redis.start_task(&fleet.worker, &message)).await {
-            TaskStart::This(Start::Go) => {
+            TaskStart::This(StartReply::Go) => {
                 begun.push(number(&message.work));
                 fleet.finish(Finish::new(Claim::new(&message), Terminal::Done)).await;
             }
-            TaskStart::This(start) => assert_eq!(start, Start::Lost),
+            TaskStart::This(start) => assert_eq!(start, StartReply::Lost),
             TaskStart::Behind(urgent) => held.extend([urgent.message, message]),
         }
     }

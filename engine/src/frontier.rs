@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tracing::{debug, info};
-use trawl_common::frontier::Start;
+use trawl_common::frontier::StartReply;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::names::CrawlRef;
@@ -59,22 +59,22 @@ impl Frontier for Member {
     }
 
     /// Acknowledges the messages of URLs that start, on lanes with early acknowledgements.
-    async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>, Fatal> {
+    async fn start(&self, urls: &[Claim]) -> Result<Vec<StartReply>, Fatal> {
         let Self { records, health, worker, .. } = self;
         let counting = async || one_each(records.start(worker, urls).await?, urls.len(), "starts");
         let starts = health.insist(COUNTING, counting).await?;
-        let begun = urls.iter().zip(&starts).filter(|(_, start)| **start == Start::Go);
+        let begun = urls.iter().zip(&starts).filter(|(_, start)| **start == StartReply::Go);
         self.acknowledge_early(begun.map(|(claim, _)| claim)).await;
         Ok(starts)
     }
 
     /// If a more urgent task comes first, hands out that task, and then the given one again.
-    async fn start_task(&self, task: &Claimed) -> Result<Option<Start>, Fatal> {
+    async fn start_task(&self, task: &Claimed) -> Result<Option<StartReply>, Fatal> {
         let Self { records, health, worker, .. } = self;
         let starting = || records.start_task(worker, &task.message);
         match health.insist(COUNTING, starting).await? {
             TaskStart::This(start) => {
-                let claim = (start == Start::Go).then(|| Claim::new(&task.message));
+                let claim = (start == StartReply::Go).then(|| Claim::new(&task.message));
                 self.acknowledge_early(claim.as_ref()).await;
                 Ok(Some(start))
             }

@@ -9,7 +9,7 @@ use trawl_common::ports;
 use trawl_common::spider::file::with_arguments;
 use trawl_common::spider::folder::{Folder, Unusable};
 use trawl_common::spider::{SpiderText, Version};
-use trawl_producer::{Html, NoStart, RunPlan, Source, Start};
+use trawl_producer::{Html, NoStart, RunPlan, RunStart, Source};
 
 use crate::Runner;
 
@@ -58,10 +58,10 @@ pub(crate) async fn of(runner: &Runner, new: &NewJob) -> Result<RunPlan, Unfeeda
     let mut spider = folder.spider(&new.spider, text.as_deref(), &runner.settings.items)?;
     spider.usual_dedup = new.usual_dedup();
     let start = match new.urls.is_empty() && new.sources.is_empty() {
-        true => Start::new(&spider, &[])?,
+        true => RunStart::new(&spider, &[])?,
         false => {
             let sources = new.sources.iter().cloned().map(Source::Web).collect();
-            Start { pages: new.urls.clone(), sources }
+            RunStart { pages: new.urls.clone(), sources }
         }
     };
     Ok(RunPlan {

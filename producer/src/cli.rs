@@ -28,7 +28,7 @@ use trawl_common::text::printable;
 
 use crate::running::{self, Beginning};
 use crate::{
-    Candidate, Counters, Finding, Html, Progress, Report, RunError, RunPlan, Source, Start, preview, run,
+    Candidate, Counters, Finding, Html, Progress, Report, RunError, RunPlan, RunStart, Source, preview, run,
 };
 
 /// Interval at which the progress line is drawn.
@@ -114,7 +114,7 @@ impl Args {
             false => Some(self.text_with_values(&spider, &folder)?),
         };
         let spider = spider.load(&folder, &settings, self.no_file)?;
-        let start = Start::new(&spider, &self.sources).map_err(Fail::usage)?;
+        let start = RunStart::new(&spider, &self.sources).map_err(Fail::usage)?;
         let (spider, html) = (Arc::new(spider), Html::IsAnError);
         let plan = RunPlan { spider, start, limit: self.limit, html, text, is_new: false };
         if self.dry_run {

@@ -28,4 +28,4 @@ pub use self::finding::{Candidate, Finding};
 pub use self::report::{Counters, Progress, Report};
 pub use self::run::{Html, RunError, RunPlan, preview, run};
 pub use self::sources::source::{InvalidSource, Source};
-pub use self::sources::start::{NoStart, Start};
+pub use self::sources::start::{NoStart, RunStart};

@@ -27,7 +27,7 @@ use crate::sources::page::PageSources;
 use crate::sources::revisit::Revisit;
 use crate::sources::sorter::Sorter;
 use crate::sources::source::Source;
-use crate::sources::start::Start;
+use crate::sources::start::RunStart;
 
 /// Maximum number of parts of sources that wait for admission, which bounds the memory of a run.
 const MAX_PARTS_AHEAD: usize = 8;
@@ -38,7 +38,7 @@ pub struct RunPlan {
     /// The spider that the URLs are for.
     pub spider: Arc<Spider>,
     /// The start of the crawl.
-    pub start: Start,
+    pub start: RunStart,
     /// Maximum number of URLs to take from the sources.
     pub limit: Option<u64>,
     /// How to treat an HTML page among the sources.
@@ -52,7 +52,7 @@ pub struct RunPlan {
 impl RunPlan {
     /// Identifies its sources: another run with the same sources has the same number.
     pub fn reads(&self) -> u64 {
-        let Self { start: Start { pages, sources }, limit, .. } = self;
+        let Self { start: RunStart { pages, sources }, limit, .. } = self;
         let sources: Vec<String> = sources.iter().map(Source::identity).collect();
         Fingerprint::from_text(&format!("{pages:?} {sources:?} {limit:?}")).short().cast_unsigned()
     }
@@ -239,7 +239,7 @@ fn broken_off(error: tokio::task::JoinError) -> (Vec<String>, Vec<String>) {
 /// Everything needed to read sources, checked.
 struct Reading {
     discovery: Discovery,
-    start: Start,
+    start: RunStart,
     schedules: HostSchedules,
     limit: Option<u64>,
 }

@@ -25,7 +25,7 @@ use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::folder::Folder;
 use trawl_common::spider::{Spider, SpiderOverrides};
 use trawl_common::time::UnixMs;
-use trawl_producer::{Counters, Html, NoStart, Progress, Report, RunPlan, Source, Start};
+use trawl_producer::{Counters, Html, NoStart, Progress, Report, RunPlan, RunStart, Source};
 
 use crate::{spider, state, stats};
 
@@ -135,7 +135,7 @@ impl Args {
         if !settings.webhooks.is_empty() || !spider.webhooks.is_empty() {
             global.say("`trawl crawl` posts nothing to [[webhooks]]: only the workers of a fleet do");
         }
-        let start = Start::new(&spider, &self.sources);
+        let start = RunStart::new(&spider, &self.sources);
         let _traces = trace::start(&settings.tracing, "trawl-crawl")?;
         let signals = Signals::listen().map_err(Fail::run)?;
         if !self.state.exists() {
@@ -155,7 +155,7 @@ impl Args {
         // Without a start, it may continue with the remaining URLs.
         let (start, left) = match start {
             Err(error @ NoStart::Nothing(_)) => match state::left_of(store, &spider.name).await? {
-                Some(left) => (Start::default(), Some(left)),
+                Some(left) => (RunStart::default(), Some(left)),
                 None => return Err(Fail::usage(error)),
             },
             start => (start.map_err(Fail::usage)?, None),
@@ -246,7 +246,7 @@ impl Args {
         }
     }
 
-    fn plan(&self, spider: Spider, start: Start) -> RunPlan {
+    fn plan(&self, spider: Spider, start: RunStart) -> RunPlan {
         RunPlan {
             start,
             spider: Arc::new(spider),
@@ -330,7 +330,7 @@ struct Crawling {
     settings: Settings,
     folder: Folder,
     spider: Spider,
-    start: Result<Start, NoStart>,
+    start: Result<RunStart, NoStart>,
     arguments: Arguments,
     signals: Signals,
 }

@@ -38,14 +38,14 @@ pub enum Opened<S> {
 /// The result of a request for a `robots.txt`.
 pub(super) enum Hop {
     /// The start of a response.
-    Start(Start),
+    Start(BodyStart),
     /// A redirect.
     Redirect(CanonicalUrl),
 }
 
 /// The start of a response of any status.
 #[derive(Debug)]
-pub(super) struct Start {
+pub(super) struct BodyStart {
     pub(super) status: u16,
     /// The first bytes of the decoded body of a success; empty for other statuses.
     pub(super) body: Bytes,

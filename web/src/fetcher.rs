@@ -27,7 +27,7 @@ use trawl_common::web::response::Response;
 use trawl_common::web::url::{CanonicalUrl, Host};
 use url::Url;
 
-use super::answer::{self, Answer, Opened, Start};
+use super::answer::{self, Answer, BodyStart, Opened};
 use super::body::{Body, Limit, Unread};
 use super::client::{client, nameless, preferences};
 use super::file::{self, OpenedFile, Opening};
@@ -329,7 +329,7 @@ impl Fetcher {
             } else {
                 Bytes::new()
             };
-            Ok(answer::Hop::Start(Start { status: status.as_u16(), body, retry_after }))
+            Ok(answer::Hop::Start(BodyStart { status: status.as_u16(), body, retry_after }))
         })
         .await
     }

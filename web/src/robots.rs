@@ -10,7 +10,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::Origin;
 
-use super::answer::{Hop, Start};
+use super::answer::{BodyStart, Hop};
 use super::fetcher::Fetcher;
 use super::redirect::Trail;
 
@@ -123,7 +123,7 @@ fn is_welcome(answer: &Result<Hop, Failure>) -> bool {
 }
 
 /// Returns the failure for a response that asks for a back-off.
-fn refusal(answer: &Start) -> Option<Failure> {
+fn refusal(answer: &BodyStart) -> Option<Failure> {
     let failure = || {
         let failure = Failure::new(Class::Robots, format_args!("robots.txt: status {}", answer.status));
         Failure { status: Some(answer.status), retry_after: answer.retry_after, ..failure }
@@ -131,7 +131,7 @@ fn refusal(answer: &Start) -> Option<Failure> {
     is_refusal(answer.status).then(failure)
 }
 
-fn robots(Start { status, body, .. }: Start) -> Robots {
+fn robots(BodyStart { status, body, .. }: BodyStart) -> Robots {
     match status {
         500.. => passing(status, format!("status {status}")),
         _ => Robots { file: RobotsFile { status, body, failure: None }, is_lasting: true },

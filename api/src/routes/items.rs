@@ -24,7 +24,7 @@ use crate::Api;
 use crate::cursor::{self, Paging};
 use crate::extract::{Params, Segment};
 use crate::identity::Identity;
-use crate::places::Place;
+use crate::permits::Permit;
 use crate::problem::{Kind, Problem};
 
 /// Maximum time for reading one page; then the next request continues.
@@ -86,7 +86,7 @@ pub(crate) async fn list_items(
 /// A reader of items.
 struct Reading {
     items: Box<dyn ItemReader>,
-    _place: Place,
+    _permit: Permit,
 }
 
 impl Reading {
@@ -97,8 +97,8 @@ impl Reading {
             return Err(Problem::new(Kind::NotKept, detail));
         };
         // Each reader has its own connection to the broker.
-        let place = api.readers.take(identity)?;
-        Ok(Self { items: items.read(crawl, from).await?, _place: place })
+        let permit = api.readers.take(identity)?;
+        Ok(Self { items: items.read(crawl, from).await?, _permit: permit })
     }
 }
 

@@ -30,7 +30,7 @@ use crate::Api;
 use crate::cursor::{self, Limit};
 use crate::extract::Params;
 use crate::identity::Identity;
-use crate::places::Place;
+use crate::permits::Permit;
 use crate::problem::Problem;
 use crate::view::{LogEntry, LogLevel};
 
@@ -139,11 +139,11 @@ pub(crate) async fn list_logs(
         return follow(api, &identity, filter, &headers).await;
     }
     if accepts(&headers, LINES) {
-        let reading = Reading { _place: api.followers.take(&identity)?, api, filter, from: Some(place) };
+        let reading = Reading { _permit: api.followers.take(&identity)?, api, filter, from: Some(place) };
         let lines = Body::from_stream(lines(reading));
         return Ok(([(CONTENT_TYPE, HeaderValue::from_static(LINES))], lines).into_response());
     }
-    let _place = api.searchers.wait(&identity, SEARCH_QUEUE_TIMEOUT).await?;
+    let _permit = api.searchers.wait(&identity, SEARCH_QUEUE_TIMEOUT).await?;
     let LogPage { lines, older, .. } = newest(&*api.backend.logs, &filter, place, limit).await?;
     let entries = lines.into_iter().map(|line| line.entry.into()).collect();
     let next = older.map(cursor::encode_log);
@@ -157,13 +157,13 @@ async fn follow(
     filter: LogFilter,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let place = api.followers.take(identity)?;
+    let permit = api.followers.take(identity)?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
     let after = match last {
         Some(place) => place,
         None => newest(&*api.backend.logs, &filter, LogPlace::END, 0).await?.end,
     };
-    let following = Following { _place: place, api, filter, after, ready: Vec::new().into_iter() };
+    let following = Following { _permit: permit, api, filter, after, ready: Vec::new().into_iter() };
     Ok(Sse::new(unfold(following, next)).keep_alive(KeepAlive::default()).into_response())
 }
 
@@ -173,7 +173,7 @@ struct Reading {
     filter: LogFilter,
     /// The position to continue at; `None` at the end.
     from: Option<LogPlace>,
-    _place: Place,
+    _permit: Permit,
 }
 
 /// Streams each entry as a line, the last first. An error while reading aborts the response.
@@ -199,7 +199,7 @@ struct Following {
     after: LogPlace,
     /// The entries read but not sent yet.
     ready: std::vec::IntoIter<LogLine>,
-    _place: Place,
+    _permit: Permit,
 }
 
 /// Waits for the next entry; `None` when the API stops. Waits for a server that is unavailable.

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use trawl_common::frontier::{DedupScope, Recrawl};
 use trawl_common::jobs::{IdempotencyKey, InvalidIdempotencyKey, JobOverrides, NewJob};
-use trawl_common::list::Entry;
+use trawl_common::list::ListEntry;
 use trawl_common::names::{CrawlId, ProjectName, SpiderName};
 use trawl_common::ports::{self, Jobs, Submitted};
 use trawl_common::priority::Priority;
@@ -156,9 +156,9 @@ impl NewCrawl {
         let Some(spider) = self.spider.or_else(|| needs_none.then(SpiderName::default)) else {
             return Err(Problem::malformed("spider: say which, or name `urls` or `sources`, and no tasks"));
         };
-        let page = |new| checked(new, urls).map(Entry::from);
+        let page = |new| checked(new, urls).map(ListEntry::from);
         let task = |(number, task): (usize, NewTask)| match task.only_for(&spider) {
-            Ok(task) => Ok(Entry::Task(task)),
+            Ok(task) => Ok(ListEntry::Task(task)),
             Err(error) => Err(Problem::malformed(format_args!("tasks: task {number}: {error}"))),
         };
         let tasks = (1..).zip(self.tasks).map(task);

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use trawl_common::backoff::Backoff;
 use trawl_common::clock;
-use trawl_common::frontier::Start;
+use trawl_common::frontier::StartReply;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::health::Health;
@@ -195,7 +195,7 @@ impl Frontier for EmbeddedFrontier {
         self.claim_of(&self.tasks, max).await
     }
 
-    async fn start(&self, urls: &[ports::Claim]) -> Result<Vec<Start>, Fatal> {
+    async fn start(&self, urls: &[ports::Claim]) -> Result<Vec<StartReply>, Fatal> {
         let addresses: Arc<[Address]> =
             urls.iter().map(|claim| Address::new(&claim.crawl, claim.key.as_str())).collect();
         let starting = || {

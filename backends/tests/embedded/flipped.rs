@@ -14,7 +14,7 @@ use super::support::*;
 use trawl_backends::embedded::Embedded;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{Start, Task, Work};
+use trawl_common::frontier::{StartReply, Task, Work};
 use trawl_common::health::Health;
 use trawl_common::politeness::gcra::Pace;
 use trawl_common::ports::{
@@ -171,8 +171,8 @@ async fn crawl_on(path: &Path) -> Result<(), Error> {
 async fn finish(worker: &dyn Frontier, claimed: Vec<Claimed>) -> Result<(), Error> {
     let claims: Vec<Claim> = claimed.iter().map(|claimed| Claim::new(&claimed.message)).collect();
     let starts = worker.start(&claims).await?;
-    let settle = |(claimed, start): (&Claimed, Start)| match start {
-        Start::Poison => failed(claimed),
+    let settle = |(claimed, start): (&Claimed, StartReply)| match start {
+        StartReply::Poison => failed(claimed),
         _ => done(claimed),
     };
     worker.settle(claimed.iter().zip(starts).map(settle).collect()).await?;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::support::*;
 use trawl_backends::embedded::Embedded;
-use trawl_common::frontier::Start;
+use trawl_common::frontier::StartReply;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::ports::{Claim, ErrorKind};
 
@@ -47,7 +47,9 @@ async fn a_killed_process_loses_nothing() {
     assert_eq!((stats.counts.admitted, stats.counts.done, stats.pending), (100, 1, 99));
     let left: Vec<usize> = (0..100).filter(|number| *number != 2).collect();
     assert_eq!(available(&engine, left.len()).await, left);
-    for (starts, expected) in [(1, Start::Go), (2, Start::Go), (3, Start::Go), (4, Start::Poison)] {
+    for (starts, expected) in
+        [(1, StartReply::Go), (2, StartReply::Go), (3, StartReply::Go), (4, StartReply::Poison)]
+    {
         let worker = join(&engine);
         let claimed = worker.claim(2).await.unwrap();
         let suspect = claimed.iter().find(|claimed| number(claimed) == 1).unwrap();

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::subsequence;
 use tokio::task::JoinSet;
 use trawl_backends::embedded::Embedded;
-use trawl_common::frontier::Start;
+use trawl_common::frontier::StartReply;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::health::Health;
 use trawl_common::ports::{Claim, Joined, Opening, Terms};
@@ -48,7 +48,7 @@ async fn a_url_whose_end_the_file_refuses_stays_in_hand_and_ends_when_it_can() {
         let health = Arc::new(Health::default());
         let Joined { frontier, .. } = join_with(&engine, Arc::clone(&health), LONG);
         let claimed = frontier.claim(1).await.unwrap().remove(0);
-        assert_eq!(frontier.start(&[Claim::new(&claimed.message)]).await.unwrap(), [Start::Go]);
+        assert_eq!(frontier.start(&[Claim::new(&claimed.message)]).await.unwrap(), [StartReply::Go]);
         let refusal =
             Refusal::new(&["DELETE ON records"], undoes_at_once, &directory.path().join("crawl.db"));
         let settling = frontier.settle(vec![done(&claimed)]);

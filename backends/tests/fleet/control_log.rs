@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use trawl_backends::fleet::records_of;
 use trawl_backends::redis::{RedisHosts, RedisRecords};
-use trawl_common::frontier::Start;
+use trawl_common::frontier::StartReply;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
@@ -137,7 +137,7 @@ async fn no_page_begins_and_no_order_is_taken_before_a_redis_knows_again_what_it
         records.admit(&lease, &[NewWork::seed(url.clone(), Lane::Bulk)]).await.unwrap();
         records.claim(&worker, &[Message::seed(url.clone(), crawl(id), Lane::Bulk)]).await.unwrap();
     }
-    assert_eq!(records.start(&worker, &[claim("resumed")]).await.unwrap(), [Start::Go]);
+    assert_eq!(records.start(&worker, &[claim("resumed")]).await.unwrap(), [StartReply::Go]);
     redis.save().await;
     for id in ["started", "resumed"] {
         records.cancel(&crawl(id)).await.unwrap();
@@ -148,7 +148,7 @@ async fn no_page_begins_and_no_order_is_taken_before_a_redis_knows_again_what_it
     assert!(records.resume(&crawl("resumed")).await.is_err(), "it stays cancelled");
     redis.restart().await;
     let (records, _) = store_on(&vhost, redis.url.clone()).await;
-    assert_eq!(records.start(&worker, &[claim("started")]).await.unwrap(), [Start::Lost]);
+    assert_eq!(records.start(&worker, &[claim("started")]).await.unwrap(), [StartReply::Lost]);
     assert_eq!(status(&records, "started").await, CrawlState::Cancelled);
 }
 
@@ -215,7 +215,7 @@ async fn a_page_limit_counts_what_was_done_before_redis_was_emptied() {
         later.claim(&worker, &messages(4..6)).await.unwrap();
     }
     let started = later.start(&worker, &claims(4..6)).await.unwrap();
-    assert_eq!(started, [Start::Go, Start::Awaited], "one of five is left");
+    assert_eq!(started, [StartReply::Go, StartReply::Awaited], "one of five is left");
 }
 
 /// Opens a crawl of at most `pages` pages, to read its sources.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{IdempotencyKey, JobOverrides};
 use crate::frontier::DedupScope;
-use crate::list::Entry;
+use crate::list::ListEntry;
 use crate::names::{CrawlId, CrawlRef, ProjectName, SpiderName, SpiderRef};
 use crate::priority::Priority;
 use crate::request::NewRequest;
@@ -34,7 +34,7 @@ pub struct NewJob {
     pub spider: SpiderName,
     /// Pages and tasks to crawl in place of the spider's start. Each page is requested by a plain GET, or as the entry
     /// says.
-    pub urls: Vec<Entry>,
+    pub urls: Vec<ListEntry>,
     /// Sitemaps, feeds and lists to read for pages in place of the spider's start.
     pub sources: Vec<CanonicalUrl>,
     /// The spider's arguments.
@@ -128,12 +128,12 @@ impl NewJob {
 
     /// The pages of the job.
     pub fn requests(&self) -> impl Iterator<Item = &NewRequest> {
-        self.urls.iter().filter_map(Entry::request)
+        self.urls.iter().filter_map(ListEntry::request)
     }
 
     /// The tasks of the job.
     pub fn tasks(&self) -> impl Iterator<Item = &NewTask> {
-        self.urls.iter().filter_map(|entry| if let Entry::Task(task) = entry { Some(task) } else { None })
+        self.urls.iter().filter_map(|entry| if let ListEntry::Task(task) = entry { Some(task) } else { None })
     }
 
     /// Checks that each part of the job is valid, and that all together are within the limits.
@@ -149,7 +149,7 @@ impl NewJob {
         if arguments > MAX_ARGUMENTS {
             return Err(InvalidJob::Arguments(arguments));
         }
-        let urls = self.urls.iter().map(Entry::bytes);
+        let urls = self.urls.iter().map(ListEntry::bytes);
         let urls = urls.chain(self.sources.iter().map(|url| url.as_str().len()));
         let arguments = self.arguments.iter().map(|(name, value)| name.as_str().len() + value.as_str().len());
         match urls.chain(arguments).sum() {
@@ -171,14 +171,14 @@ mod tests {
 
     #[test]
     fn a_job_that_asks_for_too_much_is_refused() {
-        let url = Entry::from(NewRequest::get("http://a.example/"));
+        let url = ListEntry::from(NewRequest::get("http://a.example/"));
         let argument = |number: usize| format!("a{number}={}", "x".repeat(2_000)).parse().unwrap();
         assert_eq!(job("one").check(), Ok(()));
         let urls = |count| NewJob { urls: vec![url.clone(); count], ..job("one") };
         assert_eq!(urls(10_000).check(), Ok(()));
         assert_eq!(urls(10_001).check(), Err(InvalidJob::Urls(10_001)));
         let long = NewRequest::get(format!("http://a.example/{}", "x".repeat(8_000)));
-        let long = Entry::from(long);
+        let long = ListEntry::from(long);
         assert!(matches!(NewJob { urls: vec![long; 132], ..job("one") }.check(), Err(InvalidJob::Bytes(_))));
         let arguments =
             |count| NewJob { arguments: Arguments::new((0..count).map(argument)).unwrap(), ..job("one") };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 
 use super::{Claim, Fatal, Latency, NewWork, Terms, one_each};
-use crate::frontier::Start;
+use crate::frontier::StartReply;
 use crate::frontier::crawl::HANDED;
 use crate::frontier::dead_letter::{Cause, DeadLetterEntry};
 use crate::frontier::limit::LeftOut;
@@ -34,14 +34,14 @@ pub trait Frontier: Send + Sync {
 
     /// Counts a start of each URL, just before it is fetched; repeated calls while the worker holds it count once.
     /// Returns, in order, whether each may start.
-    async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>, Fatal>;
+    async fn start(&self, urls: &[Claim]) -> Result<Vec<StartReply>, Fatal>;
 
     /// Counts the start of a task, just before it is run, like `start`. Returns `None` if nothing was started because a
     /// more urgent task of its spider comes first; [`Frontier::claim_tasks`] hands out both of them, the urgent one
     /// first.
     ///
     /// The default is `start`, for engines whose claims take the most urgent of all waiting tasks.
-    async fn start_task(&self, task: &Claimed) -> Result<Option<Start>, Fatal> {
+    async fn start_task(&self, task: &Claimed) -> Result<Option<StartReply>, Fatal> {
         let starts = self.start(&[Claim::new(&task.message)]).await?;
         Ok(Some(one_each(starts, 1, "starts").map_err(Fatal)?.remove(0)))
     }

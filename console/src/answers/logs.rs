@@ -12,13 +12,13 @@ const MAX_FIRST_LINE: usize = 300;
 /// A page of the log.
 #[derive(Deserialize)]
 pub(crate) struct Logs {
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<LogEntry>,
     pub(crate) next: Option<String>,
 }
 
 /// An entry of the log.
 #[derive(Deserialize)]
-pub(crate) struct Entry {
+pub(crate) struct LogEntry {
     pub(crate) time: Time,
     pub(crate) level: LogLevel,
     pub(crate) worker: Text,
@@ -30,7 +30,7 @@ pub(crate) struct Entry {
     message: LogMessage,
 }
 
-impl Entry {
+impl LogEntry {
     /// The CSS class of its level.
     pub(crate) fn style(&self) -> &'static str {
         match self.level {
@@ -70,7 +70,7 @@ impl Entry {
 mod tests {
     use super::*;
 
-    fn entry(message: &str) -> Entry {
+    fn entry(message: &str) -> LogEntry {
         serde_json::from_value(serde_json::json!({
             "time": "2026-01-31T12:00:00.000Z", "level": "error", "worker": "w", "message": message,
         }))

@@ -14,7 +14,7 @@ use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::jobs::JobStatus;
 use trawl_common::time::UnixMs;
 
-pub(crate) use self::logs::{Entry, Logs};
+pub(crate) use self::logs::{LogEntry, Logs};
 pub(crate) use self::schedules::{Scheduled, Schedules};
 pub(crate) use self::spiders::{
     Added, Argument, Checked, Mistake, Removed, Spider, SpiderText, Spiders, Trial, Version, Versions,

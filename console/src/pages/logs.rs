@@ -10,7 +10,7 @@ use trawl_common::logs::LogLevel;
 
 use crate::Console;
 use crate::address::address;
-use crate::answers::{Entry, Logs};
+use crate::answers::{LogEntry, Logs};
 use crate::ask::Call;
 use crate::form::{Asked, all_written, text_of};
 use crate::page::{Answer, Here, Page, html};
@@ -64,7 +64,7 @@ struct LogsPage {
     page: Page,
     listing: Listing,
     levels: &'static [&'static str],
-    entries: Vec<Entry>,
+    entries: Vec<LogEntry>,
     is_first: bool,
     next: Option<String>,
 }

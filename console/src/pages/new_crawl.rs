@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use trawl_common::frontier::Work;
-use trawl_common::list::Entry;
+use trawl_common::list::ListEntry;
 use trawl_common::names::SpiderName;
 use trawl_common::request::NewRequest;
 use trawl_common::task::NewTask;
@@ -125,8 +125,8 @@ impl Draft {
         let (mut requests, mut tasks) = (Vec::new(), Vec::new());
         for entry in entries.map_err(Refused::Lines)? {
             match entry {
-                Entry::Request(request) => requests.push(request),
-                Entry::Task(task) => tasks.push(task),
+                ListEntry::Request(request) => requests.push(request),
+                ListEntry::Task(task) => tasks.push(task),
             }
         }
         Ok((requests, tasks))
@@ -158,15 +158,15 @@ fn written_lines(field: &Option<String>) -> impl Iterator<Item = &str> {
 }
 
 /// Parses an entry of the list, as far as this is possible without the settings.
-fn entry(line: &str, spider: Option<&SpiderName>) -> Result<Entry, String> {
-    match Entry::from_line(line)? {
-        Entry::Request(new) => {
+fn entry(line: &str, spider: Option<&SpiderName>) -> Result<ListEntry, String> {
+    match ListEntry::from_line(line)? {
+        ListEntry::Request(new) => {
             let url = CanonicalUrl::parse(&new.url).map_err(|error| error.to_string())?;
             Work::of_request(url, new.clone()).map_err(|error| error.to_string())?;
-            Ok(Entry::Request(new))
+            Ok(ListEntry::Request(new))
         }
-        Entry::Task(task) => match spider {
-            Some(spider) => task.only_for(spider).map(Entry::Task).map_err(|error| error.to_string()),
+        ListEntry::Task(task) => match spider {
+            Some(spider) => task.only_for(spider).map(ListEntry::Task).map_err(|error| error.to_string()),
             None => Err("this is a task: say above which spider does it".to_owned()),
         },
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::Console;
 use crate::address;
-use crate::answers::{EndedTask, EndedTasks, Entry, Logs, Task};
+use crate::answers::{EndedTask, EndedTasks, LogEntry, Logs, Task};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Segments, written};
@@ -39,7 +39,7 @@ struct TaskPage {
     end: Option<EndedTask>,
     recipe: Option<Shown>,
     /// The last entries of its log.
-    entries: Vec<Entry>,
+    entries: Vec<LogEntry>,
     has_more: bool,
 }
 

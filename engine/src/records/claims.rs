@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{ClaimReply, Start};
+use trawl_common::frontier::{ClaimReply, StartReply};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Claim, Result};
 use trawl_common::web::url::CanonicalUrl;
@@ -26,7 +26,7 @@ pub trait Claims: Send + Sync {
 
     /// Counts a start of each URL, just before it is fetched; repeated calls while the worker holds it count once. A
     /// URL of a paused crawl is released.
-    async fn start(&self, worker: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>>;
+    async fn start(&self, worker: &WorkerId, claims: &[Claim]) -> Result<Vec<StartReply>>;
 
     /// Counts the start of a task that this worker holds, like [`Claims::start`], unless a more urgent task of the
     /// same spider is waiting ([`Outbox::list_urgent`](super::Outbox::list_urgent)): then nothing is started, and this
@@ -41,7 +41,7 @@ pub trait Claims: Send + Sync {
 #[derive(Clone, Debug, PartialEq)]
 pub enum TaskStart {
     /// The task, with the decision whether it may start.
-    This(Start),
+    This(StartReply),
     /// A more urgent task comes first.
     Behind(Box<Urgent>),
 }

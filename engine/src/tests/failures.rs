@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
-use trawl_common::frontier::Start;
+use trawl_common::frontier::StartReply;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{Claim, Completion, Disposition, ErrorKind, Fatal, NewWork, Settlement};
@@ -100,7 +100,7 @@ async fn a_refused_start_is_an_error_and_an_outage_is_waited_for() {
         servers.fault(Fault::None);
     };
     let (started, ()) = tokio::join!(member.frontier.start(&claims), back);
-    assert_eq!(started.unwrap(), [Start::Go]);
+    assert_eq!(started.unwrap(), [StartReply::Go]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep, timeout};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{ClaimReply, Start};
+use trawl_common::frontier::{ClaimReply, StartReply};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Claim, Disposition, Result};
 use trawl_common::settings::{Acks, Settings};
@@ -57,7 +57,7 @@ async fn a_message_that_was_acknowledged_when_its_url_began_gets_a_successor_whe
     let early = |settings: &mut Settings| settings.queues.bulk.acks = Acks::Early;
     let member = Member::join(&servers, early);
     let claimed = member.claim().await;
-    assert_eq!(member.frontier.start(&[Claim::new(&claimed.message)]).await.unwrap(), [Start::Go]);
+    assert_eq!(member.frontier.start(&[Claim::new(&claimed.message)]).await.unwrap(), [StartReply::Go]);
     timeout(LIMIT, member.frontier.release()).await.unwrap().unwrap();
     let calls = servers.calls();
     assert_eq!(calls[..3], [format!("claim {A}"), format!("start {A}"), "ack 1".to_owned()]);

@@ -4,7 +4,7 @@ use tokio::time::timeout;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{Start, Task};
+use trawl_common::frontier::{StartReply, Task};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Completion, Disposition, NewWork};
 use trawl_common::task::NewTask;
@@ -32,7 +32,7 @@ async fn a_more_urgent_task_comes_first_and_is_settled_though_its_message_is_sti
     let both = claim().await;
     let keys: Vec<_> = both.iter().map(|claimed| claimed.message.key()).collect();
     assert_eq!(keys, [first.key(), task.clone()]);
-    assert_eq!(member.frontier.start_task(&both[0]).await.unwrap(), Some(Start::Go));
+    assert_eq!(member.frontier.start_task(&both[0]).await.unwrap(), Some(StartReply::Go));
     for claimed in both {
         let disposition = Disposition::Finish(Box::new(ends(&claimed.message, Terminal::Done)));
         member.settle(claimed.message, disposition).await.unwrap();

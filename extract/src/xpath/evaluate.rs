@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::expression::{Axis, Expression, Path, Start, Step, Test};
+use super::expression::{Axis, Expression, Path, PathStart, Step, Test};
 use super::nodes::{NodeId, Nodes};
 use super::value::{Value, text};
 
@@ -135,9 +135,9 @@ impl Evaluation<'_, '_> {
 
     fn path(&self, path: &Path, at: At) -> Found {
         let mut found = match &path.start {
-            Start::Root => vec![NodeId::ROOT],
-            Start::Here => vec![at.node],
-            Start::Expression(inner) => self.found(inner, at)?,
+            PathStart::Root => vec![NodeId::ROOT],
+            PathStart::Here => vec![at.node],
+            PathStart::Expression(inner) => self.found(inner, at)?,
         };
         for filter in &path.filters {
             found = self.filtered(found, filter)?;

@@ -32,14 +32,14 @@ pub(super) enum Arithmetic {
 
 #[derive(Debug)]
 pub(super) struct Path {
-    pub(super) start: Start,
+    pub(super) start: PathStart,
     /// The conditions on the nodes that it starts from.
     pub(super) filters: Vec<Expression>,
     pub(super) steps: Vec<Step>,
 }
 
 #[derive(Debug)]
-pub(super) enum Start {
+pub(super) enum PathStart {
     Root,
     Here,
     Expression(Box<Expression>),
@@ -123,7 +123,7 @@ impl Expression {
             Self::Call(Function::Id, _) => true,
             Self::Path(Path { start, steps, .. }) => match (steps.last(), start) {
                 (Some(step), _) => step.axis != Axis::Attribute && is_of_elements(&step.test),
-                (None, Start::Expression(inner)) => inner.finds_elements(),
+                (None, PathStart::Expression(inner)) => inner.finds_elements(),
                 (None, _) => true,
             },
             _ => false,
@@ -157,7 +157,7 @@ impl Expression {
             }
             // Conditions within a path have positions of their own.
             Self::Path(path) => match &path.start {
-                Start::Expression(inner) => inner.asks_position(),
+                PathStart::Expression(inner) => inner.asks_position(),
                 _ => false,
             },
             Self::Text(_) | Self::Number(_) => false,

@@ -6,7 +6,7 @@ use trawl_common::spider::pattern::reason;
 use trawl_common::text::printable;
 
 use super::MAX_PATTERNS;
-use super::expression::{Arithmetic, Axis, Expression, Path, Start, Step, Test};
+use super::expression::{Arithmetic, Axis, Expression, Path, PathStart, Step, Test};
 use super::functions::Function;
 use super::lexer::{Token, tokens};
 use crate::language::{Comparison, Tokens, no_function};
@@ -159,7 +159,7 @@ impl Parser<'_> {
             if !primary.finds_nodes() {
                 return Err("`[` and `/` come after nodes".to_owned());
             }
-            return Ok(path(Start::Expression(primary.into()), filters, steps));
+            return Ok(path(PathStart::Expression(primary.into()), filters, steps));
         }
         let mut steps = Vec::new();
         if self.takes("/") {
@@ -167,15 +167,15 @@ impl Parser<'_> {
                 steps.push(self.step()?);
                 self.steps_after(&mut steps)?;
             }
-            return Ok(path(Start::Root, Vec::new(), steps));
+            return Ok(path(PathStart::Root, Vec::new(), steps));
         }
         if matches!(self.tokens.peek(), Some(Token::Sign("//"))) {
             self.steps_after(&mut steps)?;
-            return Ok(path(Start::Root, Vec::new(), steps));
+            return Ok(path(PathStart::Root, Vec::new(), steps));
         }
         steps.push(self.step()?);
         self.steps_after(&mut steps)?;
-        Ok(path(Start::Here, Vec::new(), steps))
+        Ok(path(PathStart::Here, Vec::new(), steps))
     }
 
     /// Reads the steps that come after a slash each.
@@ -339,7 +339,7 @@ fn name_test(name: String) -> Test {
 
 /// Makes a path. `//x`, short for `/descendant-or-self::node()/child::x`, becomes `/descendant::x` where that is the
 /// same.
-fn path(start: Start, filters: Vec<Expression>, steps: Vec<Step>) -> Expression {
+fn path(start: PathStart, filters: Vec<Expression>, steps: Vec<Step>) -> Expression {
     let mut made: Vec<Step> = Vec::with_capacity(steps.len());
     for step in steps {
         let is_any = made.last().is_some_and(|last| {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use trawl_common::handler::Part;
 use trawl_common::handler::stream::{
-    self, Body, MAX_INLINE_BYTES, PROTOCOL, PageView, Parts, Request, Start,
+    self, Body, MAX_INLINE_BYTES, PROTOCOL, PageView, Parts, Request, StartMessage,
 };
 
 use super::driver::Requests;
@@ -99,7 +99,8 @@ impl StreamSession {
         let secret: Value = serde_json::from_str(program.handler.secret.reveal()).unwrap_or_default();
         let (project, spider) = (&program.project, &program.spider);
         let parallel = program.handler.concurrency.is_some();
-        let start = Start { protocol: PROTOCOL, project, spider, concurrency, parallel, secret: &secret };
+        let start =
+            StartMessage { protocol: PROTOCOL, project, spider, concurrency, parallel, secret: &secret };
         pipes.say(Request::Start(start).to_line());
         let (in_flight, limit) = (BTreeMap::new(), program.handler.timeout);
         Ok(Self {

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 
 use serde_json::{Map, Value};
 use trawl_common::csv::likely_delimiter;
-use trawl_common::list::Entry;
+use trawl_common::list::ListEntry;
 use trawl_common::nearest::{listed, meant};
 use trawl_common::request::NewRequest;
 use trawl_common::spider::CsvRequests;
@@ -39,7 +39,7 @@ pub struct InvalidCsv {
 
 /// Returns the requests of a file, whose first row has the names of its columns, separated by the mark that is most
 /// frequent in it. Each carries its row.
-pub(super) fn requests(csv: &CsvRequests) -> Result<Vec<Entry>, InvalidCsv> {
+pub(super) fn requests(csv: &CsvRequests) -> Result<Vec<ListEntry>, InvalidCsv> {
     let invalid = |why: String| InvalidCsv { file: csv.file.clone(), why };
     let file = File::open(&csv.file).map_err(|error| invalid(error.to_string()))?;
     let bytes = file.metadata().map_err(|error| invalid(error.to_string()))?.len();
@@ -49,7 +49,7 @@ pub(super) fn requests(csv: &CsvRequests) -> Result<Vec<Entry>, InvalidCsv> {
     read(csv, file.take(MAX_BYTES)).map_err(invalid)
 }
 
-fn read(csv: &CsvRequests, file: impl Read) -> Result<Vec<Entry>, String> {
+fn read(csv: &CsvRequests, file: impl Read) -> Result<Vec<ListEntry>, String> {
     let (mut file, mut first_line) = (BufReader::new(file), Vec::new());
     file.by_ref()
         .take(MAX_FIRST_LINE_BYTES)
@@ -86,7 +86,7 @@ fn read(csv: &CsvRequests, file: impl Read) -> Result<Vec<Entry>, String> {
                 "makes requests of more than {MAX_REQUESTS} bytes: make a list of requests of it"
             ));
         }
-        requests.push(Entry::Request(new));
+        requests.push(ListEntry::Request(new));
     }
     Ok(requests)
 }
@@ -118,7 +118,7 @@ mod tests {
     fn of(text: &str) -> Result<Vec<String>, String> {
         let request = json!({"url": "http://a.example/{carried.lang}", "form": {"q": "{carried.term}"}});
         let csv = CsvRequests { file: "x.csv".to_owned(), request: RequestTemplate::new(request).unwrap() };
-        let json = |entry| if let Entry::Request(new) = entry { new.to_json() } else { String::new() };
+        let json = |entry| if let ListEntry::Request(new) = entry { new.to_json() } else { String::new() };
         Ok(read(&csv, text.as_bytes())?.into_iter().map(json).collect())
     }
 

@@ -7,7 +7,7 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 use tracing::{debug, info};
 use trawl_common::frontier::outcome::Class;
-use trawl_common::list::Entry;
+use trawl_common::list::ListEntry;
 use trawl_common::text::{counted, printable};
 use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
 
@@ -22,7 +22,7 @@ use crate::sources::revisit::Revisit;
 use crate::sources::sitemap_queue::{MAX_DEPTH, MAX_SITEMAPS, QueuedSource, SitemapQueue};
 use crate::sources::sorter::Sorter;
 use crate::sources::source::Source;
-use crate::sources::start::Start;
+use crate::sources::start::RunStart;
 
 /// Maximum number of lines of each kind in a report: an index can name a hundred thousand sitemaps that
 /// cannot be read.
@@ -48,10 +48,10 @@ impl Discovery {
     /// sources without a URL.
     pub(crate) async fn run(
         mut self,
-        start: Start,
+        start: RunStart,
         findings: mpsc::Sender<Vec<Finding>>,
     ) -> (Vec<String>, Vec<String>) {
-        let Start { pages, sources } = start;
+        let RunStart { pages, sources } = start;
         self.take(pages, &findings).await;
         let mut queue = SitemapQueue::new(sources);
         let mut reading = FuturesUnordered::new();
@@ -165,7 +165,7 @@ impl Discovery {
     }
 
     /// Sends sources that are themselves pages or tasks.
-    async fn take(&self, pages: Vec<Entry>, findings: &mpsc::Sender<Vec<Finding>>) {
+    async fn take(&self, pages: Vec<ListEntry>, findings: &mpsc::Sender<Vec<Finding>>) {
         for part in pages.chunks(PART_SIZE) {
             part.iter().for_each(|_| self.progress.source());
             // When the run is being stopped, the receiver is gone.
@@ -174,13 +174,13 @@ impl Discovery {
     }
 
     /// Returns the finding for an entry that a person names; `None` if it is outside the spider's domains.
-    fn named(&self, entry: &Entry) -> Option<Finding> {
+    fn named(&self, entry: &ListEntry) -> Option<Finding> {
         let (found, text) = match entry {
-            Entry::Request(new) => (
+            ListEntry::Request(new) => (
                 self.sorter.named(new.clone()).map(|candidate| candidate.map(Finding::Page)),
                 printable(&new.url, MAX_URL_BYTES),
             ),
-            Entry::Task(new) => (self.sorter.task(new.clone()).map(Some), "a task".to_owned()),
+            ListEntry::Task(new) => (self.sorter.task(new.clone()).map(Some), "a task".to_owned()),
         };
         found.unwrap_or_else(|reason| Some(Finding::Invalid { text, reason }))
     }

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::warn;
 use trawl_common::frontier::route::Hints;
-use trawl_common::list::{self, Broken, Entry, Line};
+use trawl_common::list::{self, Broken, Line, ListEntry};
 use trawl_common::text::printable;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
@@ -209,7 +209,7 @@ impl Reading {
     /// Reads a list of entries to its end.
     fn entries(mut self, reader: impl Read) -> Yield {
         let (mut is_first, mut is_other_json) = (true, false);
-        let read = list::read(reader, Entry::from_line, |line| {
+        let read = list::read(reader, ListEntry::from_line, |line| {
             is_other_json = std::mem::take(&mut is_first) && self.is_other_json(&line);
             if is_other_json { ControlFlow::Break(()) } else { self.take_line(line) }
         });
@@ -224,22 +224,22 @@ impl Reading {
 
     /// Whether this first line shows that the source is not a list for the spider: it has tasks, but the spider has no
     /// program; or it is other JSON, whose beginning only looked like a list.
-    fn is_other_json(&self, line: &Line<Entry>) -> bool {
+    fn is_other_json(&self, line: &Line<ListEntry>) -> bool {
         let has_program = self.sorter.spider.handler.is_some();
         match &line.said {
-            Ok(Entry::Task(_)) => !has_program,
-            Ok(Entry::Request(_)) => false,
+            Ok(ListEntry::Task(_)) => !has_program,
+            Ok(ListEntry::Request(_)) => false,
             Err(_) => !has_program && !self.is_named_so,
         }
     }
 
-    fn take_line(&mut self, Line { number, said }: Line<Entry>) -> ControlFlow<()> {
+    fn take_line(&mut self, Line { number, said }: Line<ListEntry>) -> ControlFlow<()> {
         let (text, reason) = match said {
-            Ok(Entry::Task(task)) => match self.sorter.task(task) {
+            Ok(ListEntry::Task(task)) => match self.sorter.task(task) {
                 Ok(task) => return self.hand_on(task),
                 Err(reason) => (format!("line {number}"), reason),
             },
-            Ok(Entry::Request(new)) => {
+            Ok(ListEntry::Request(new)) => {
                 let url = printable(&new.url, MAX_URL_BYTES);
                 match self.sorter.listed(new, Hints::default()) {
                     Ok(Some(candidate)) => return self.hand_on(Finding::Page(candidate)),

@@ -1,6 +1,6 @@
 //! The start of a run: the given sources, or else the `[start]` of the spider's file.
 
-use trawl_common::list::Entry;
+use trawl_common::list::ListEntry;
 use trawl_common::request::NewRequest;
 use trawl_common::spider::{self, Spider};
 use trawl_common::web::url::CanonicalUrl;
@@ -10,9 +10,9 @@ use crate::sources::source::{InvalidSource, Source};
 
 /// The start of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Start {
+pub struct RunStart {
     /// Pages to admit directly, each fetched with a plain GET or as its request says, and tasks.
-    pub pages: Vec<Entry>,
+    pub pages: Vec<ListEntry>,
     /// Sources to read for the pages that they name.
     pub sources: Vec<Source>,
 }
@@ -31,7 +31,7 @@ pub enum NoStart {
     Csv(#[from] InvalidCsv),
 }
 
-impl Start {
+impl RunStart {
     /// Returns a start with the sources `named` on the command line, if there are any; else the start of
     /// `spider`.
     pub fn new(spider: &Spider, named: &[Source]) -> Result<Self, NoStart> {
@@ -44,11 +44,11 @@ impl Start {
             // It is requested as it is written.
             CanonicalUrl::parse(text).map(|_| NewRequest::get(text.trim()).into()).map_err(invalid)
         };
-        let mut requests: Vec<Entry> = requests.iter().cloned().map(Entry::Request).collect();
+        let mut requests: Vec<ListEntry> = requests.iter().cloned().map(ListEntry::Request).collect();
         for csv in csv {
             requests.extend(csv_rows::requests(csv)?);
         }
-        let tasks = tasks.iter().cloned().map(Entry::Task);
+        let tasks = tasks.iter().cloned().map(ListEntry::Task);
         let pages = urls.iter().map(page).collect::<Result<Vec<_>, _>>()?;
         let start = Self {
             pages: pages.into_iter().chain(requests).chain(tasks).collect(),
@@ -58,7 +58,7 @@ impl Start {
     }
 }
 
-impl From<Vec<Source>> for Start {
+impl From<Vec<Source>> for RunStart {
     fn from(sources: Vec<Source>) -> Self {
         Self { pages: Vec::new(), sources }
     }
@@ -77,19 +77,19 @@ mod tests {
     fn a_run_begins_with_what_a_person_names_or_else_as_the_spider_says() {
         let mut spider = Spider::without_file(SpiderName::default(), &Items::default());
         let named = [Source::Stdin];
-        let nothing = Start::new(&spider, &[]).unwrap_err().to_string();
+        let nothing = RunStart::new(&spider, &[]).unwrap_err().to_string();
         assert!(nothing.contains("`default`"), "{nothing}");
         spider.start.urls = vec!["http://a.example/".to_owned()];
         spider.start.robots = vec!["http://a.example/robots.txt".to_owned()];
         spider.start.sitemaps = vec!["map.xml".to_owned()];
-        assert_eq!(Start::new(&spider, &named), Ok(named.to_vec().into()));
-        let start = Start::new(&spider, &[]).unwrap();
-        assert_eq!(start.pages, [Entry::from_line("http://a.example/").unwrap()]);
+        assert_eq!(RunStart::new(&spider, &named), Ok(named.to_vec().into()));
+        let start = RunStart::new(&spider, &[]).unwrap();
+        assert_eq!(start.pages, [ListEntry::from_line("http://a.example/").unwrap()]);
         spider.start.requests = vec![NewRequest::get("http://a.example/form")];
         spider.start.tasks = vec![NewTask::from_recipe("[1]".parse().unwrap())];
-        let pages = Start::new(&spider, &[]).unwrap().pages;
+        let pages = RunStart::new(&spider, &[]).unwrap().pages;
         let lines = ["http://a.example/", "http://a.example/form", r#""[1]""#];
-        assert_eq!(pages, lines.map(|line| Entry::from_line(line).unwrap()));
+        assert_eq!(pages, lines.map(|line| ListEntry::from_line(line).unwrap()));
         let sources: Vec<_> = start.sources.iter().map(ToString::to_string).collect();
         assert_eq!(sources, ["map.xml", "http://a.example/robots.txt"]);
     }

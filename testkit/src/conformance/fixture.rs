@@ -9,7 +9,7 @@ use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
-use trawl_common::frontier::{ClaimReply, Key, Request, Start, Task};
+use trawl_common::frontier::{ClaimReply, Key, Request, StartReply, Task};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Claim, Finish, NewWork, Result, Terms};
 use trawl_common::request::NewRequest;
@@ -239,7 +239,7 @@ impl<'a> Fixture<'a> {
         Ok(self.frontier.extend(worker, &[self.message(number)]).await?[0])
     }
 
-    pub(super) async fn start(&self, worker: &WorkerId, number: usize) -> Result<Start> {
+    pub(super) async fn start(&self, worker: &WorkerId, number: usize) -> Result<StartReply> {
         Ok(self.frontier.start(worker, &[self.claim_on(number)]).await?[0])
     }
 

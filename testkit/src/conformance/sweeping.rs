@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{ClaimReply, Start};
+use trawl_common::frontier::{ClaimReply, StartReply};
 use trawl_common::ports::Result;
 use trawl_common::time::UnixMs;
 use trawl_engine::{Consumer, Receipt};
@@ -97,7 +97,7 @@ pub async fn what_a_pause_let_go_comes_after_it(engine: &Engine) -> Result<()> {
     let received = collect(&mut *consumer, 1).await?;
     assert_eq!(fixture.claim(&fixture.worker, 0).await?, TAKE);
     engine.control.pause(&fixture.crawl).await?;
-    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Lost);
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, StartReply::Lost);
     engine.queue.ack(&[received[0].1]).await?;
     engine.control.resume(&fixture.crawl).await?;
     sweep_until_claimed(engine, &fixture, &mut *consumer, 0, TAKE).await

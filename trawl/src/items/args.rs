@@ -5,7 +5,7 @@ use trawl_cli::CrawlArg;
 use trawl_common::names::{CrawlId, ReaderName, SpiderName};
 use trawl_common::spider::item::Item;
 
-use super::place::Start;
+use super::place::StartArg;
 
 /// Which items to print, and how.
 ///
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     pub(super) bom: bool,
     /// Where to begin: first, next (what comes from now on), an offset, or about a time: 2026-01-31T12:00:00Z
     #[arg(long, value_name = "PLACE", default_value = "first")]
-    pub(super) from: Start,
+    pub(super) from: StartArg,
     /// Go on from where the reader NAME was, whatever --from says; its place moves when lines are written
     #[arg(long, value_name = "NAME")]
     pub(super) reader: Option<ReaderName>,

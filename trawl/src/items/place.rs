@@ -11,9 +11,9 @@ use trawl_common::time::UnixMs;
 
 /// The position given with `--from`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Start(pub(super) StreamStart);
+pub(super) struct StartArg(pub(super) StreamStart);
 
-impl FromStr for Start {
+impl FromStr for StartArg {
     type Err = String;
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let place = match text {
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_place_is_a_word_an_offset_or_a_time() {
-        let place = |text: &str| text.parse::<Start>().map(|Start(from)| from);
+        let place = |text: &str| text.parse::<StartArg>().map(|StartArg(from)| from);
         assert_eq!(place("first"), Ok(StreamStart::First));
         assert_eq!(place("next"), Ok(StreamStart::Next));
         assert_eq!(place("17"), Ok(StreamStart::Offset(17)));

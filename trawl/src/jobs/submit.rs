@@ -5,7 +5,7 @@ use serde::Serialize;
 use trawl_cli::{ArgumentFlags, DedupFlags, Fail, Outcome, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::jobs::{IdempotencyKey, JobOverrides, NewJob};
-use trawl_common::list::Entry;
+use trawl_common::list::ListEntry;
 use trawl_common::names::{CrawlId, ProjectName, SpiderName};
 use trawl_common::ports::Submitted;
 use trawl_common::priority::Priority;
@@ -88,7 +88,7 @@ impl Args {
         let DedupFlags { recrawl, dedup } = self.dedup;
         let new = NewJob {
             project: self.project,
-            urls: self.urls.into_iter().map(Entry::from).collect(),
+            urls: self.urls.into_iter().map(ListEntry::from).collect(),
             sources: self.sources,
             arguments: self.arguments.arguments()?,
             version: self.version,

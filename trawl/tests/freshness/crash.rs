@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{DedupScope, Key, Recrawl, Start};
+use trawl_common::frontier::{DedupScope, Key, Recrawl, StartReply};
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::rate::Rate;
@@ -82,11 +82,11 @@ impl Frontier for DeadlyFrontier {
         self.frontier.claim_tasks(max).await
     }
 
-    async fn start(&self, urls: &[Claim]) -> std::result::Result<Vec<Start>, Fatal> {
+    async fn start(&self, urls: &[Claim]) -> std::result::Result<Vec<StartReply>, Fatal> {
         self.frontier.start(urls).await
     }
 
-    async fn start_task(&self, task: &Claimed) -> std::result::Result<Option<Start>, Fatal> {
+    async fn start_task(&self, task: &Claimed) -> std::result::Result<Option<StartReply>, Fatal> {
         self.frontier.start_task(task).await
     }
 

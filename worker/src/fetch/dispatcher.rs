@@ -16,7 +16,7 @@ use trawl_common::trace;
 use super::Fetching;
 use super::page::{Processed, hand_over, process};
 use crate::job::ClaimedUrl;
-use crate::job::settlement::{Place, Settlement, not_started, panicked};
+use crate::job::settlement::{InFlightGuard, Settlement, not_started, panicked};
 use crate::schedule::domains::{Away, SLOW_PAGE};
 use crate::schedule::{Next, Permits, Ready};
 
@@ -110,7 +110,7 @@ async fn fetch(
     }
     // To take many links in takes long as well.
     let is_linking = matches!(&processed, Ok(Processed::Settled(settlement)) if settlement.has_many_links());
-    let place = is_linking.then(|| -> Place { Box::new(under_way.in_place()) });
+    let place = is_linking.then(|| -> InFlightGuard { Box::new(under_way.in_place()) });
     if let Ok(Processed::ForProgram(_) | Processed::Without(_)) = &processed {
         // Programs take their own time, during which others are fetched.
         fetch_permit = fetch_permit.filter(|_| is_alone);

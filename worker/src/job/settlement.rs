@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
-use trawl_common::frontier::Start;
+use trawl_common::frontier::StartReply;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::frontier::retry;
@@ -19,7 +19,7 @@ use super::page_output::{ForSinks, PageOutput};
 pub(crate) const MANY_LINKS: usize = 500;
 
 /// The place of a page in flight, which is freed when this is dropped.
-pub(crate) type Place = Box<dyn Send + Sync>;
+pub(crate) type InFlightGuard = Box<dyn Send + Sync>;
 
 /// A URL or a task to settle.
 pub(crate) struct Settlement(Box<Handled>);
@@ -38,7 +38,7 @@ pub(crate) struct Handled {
     /// long.
     pub(crate) slot: Option<OwnedSemaphorePermit>,
     /// The place of a page in flight, which is freed when its many links are admitted.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<InFlightGuard>,
 }
 
 impl Handled {
@@ -63,19 +63,19 @@ pub(crate) fn aborted(health: &Health, error: impl Into<Error>) -> Outcome {
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// Returns the outcome of a URL or a task that may not start; `None` if it may.
-pub(crate) fn not_started(start: Start) -> Option<Outcome> {
+pub(crate) fn not_started(start: StartReply) -> Option<Outcome> {
     match start {
-        Start::Go => None,
-        Start::Awaited => {
+        StartReply::Go => None,
+        StartReply::Awaited => {
             let until = UnixMs::now().plus(RETRY_DELAY.mul_f64(rand::random_range(1.0..2.0)));
             Some(Outcome::Snooze { until })
         }
-        Start::Poison => {
+        StartReply::Poison => {
             let failure = Failure::new(Class::Crash, "started several times and never finished");
             Some(Outcome::Failed(failure, Reason::Poison))
         }
-        Start::Full => Some(Outcome::Skipped(Skip::Limit)),
-        Start::Lost => Some(Outcome::Republish),
+        StartReply::Full => Some(Outcome::Skipped(Skip::Limit)),
+        StartReply::Lost => Some(Outcome::Republish),
     }
 }
 
@@ -140,7 +140,7 @@ impl Settlement {
     }
 
     /// Keeps the page in its place until this is settled.
-    pub(crate) fn with_place(mut self, place: Option<Place>) -> Self {
+    pub(crate) fn with_place(mut self, place: Option<InFlightGuard>) -> Self {
         self.0.place = place;
         self
     }

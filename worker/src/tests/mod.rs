@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use trawl_common::frontier::{MAX_STARTS, SUSPECT_STARTS, Start};
+use trawl_common::frontier::{MAX_STARTS, SUSPECT_STARTS, StartReply};
 use trawl_common::names::WorkerId;
 use trawl_common::ports::ErrorKind;
 use trawl_common::settings::Settings;
@@ -264,7 +264,7 @@ async fn what_does_not_end_in_time_is_given_back() {
 async fn a_url_that_kills_its_workers_becomes_a_dead_letter_and_is_not_fetched() {
     let memory = Memory::default();
     memory.page(&url(1), QUICK);
-    memory.set_start(&url(1), Start::Poison);
+    memory.set_start(&url(1), StartReply::Poison);
     let calls = Worker::start(&memory, |_| {}).until_ended(1).await;
     at(&calls, &format!("settle {} failed poison", url(1)));
     assert_eq!(count(&calls, "ask for"), 0);

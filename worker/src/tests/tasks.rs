@@ -228,7 +228,7 @@ async fn tasks_that_may_kill_workers_begin_one_at_a_time_beside_the_others() {
 async fn a_task_that_kills_its_workers_becomes_a_dead_letter_and_is_not_run() {
     let memory = Memory::default();
     let task = memory.task(r#""done""#);
-    memory.set_start(task.as_str(), Start::Poison);
+    memory.set_start(task.as_str(), StartReply::Poison);
     let calls = start(&memory).until_ended(1).await;
     at(&calls, &format!("settle {task} failed poison"));
     assert_eq!(count(&calls, "run"), 0);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tracing::info;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{Context, PagesLeft, Record, Start, State, UrlState};
+use trawl_common::frontier::{Context, PagesLeft, Record, StartReply, State, UrlState};
 use trawl_common::names::WorkerId;
 use trawl_common::time::UnixMs;
 
@@ -127,13 +127,13 @@ pub(crate) fn start(
     memory: &mut Memory,
     worker: &WorkerId,
     urls: &[Address],
-) -> Result<Vec<Start>> {
+) -> Result<Vec<StartReply>> {
     let mut crawls = Crawls::default();
     let mut starts = Vec::with_capacity(urls.len());
     for address in urls {
         starts.push(match find(db, memory, &mut crawls, address)? {
             Some(found) => found.change(db, memory, None, |url, context| url.start(worker, context))?,
-            None => Start::Lost,
+            None => StartReply::Lost,
         });
     }
     Ok(starts)

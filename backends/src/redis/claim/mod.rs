@@ -6,7 +6,7 @@ mod urgent;
 use async_trait::async_trait;
 use redis::Value;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start};
+use trawl_common::frontier::{ClaimReply, MAX_STARTS, StartReply};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Claim, Result, one_each};
 use trawl_common::web::url::CanonicalUrl;
@@ -31,8 +31,8 @@ impl Claims for RedisRecords {
         Ok(reply.into_iter().map(|reply| matches!(reply, ClaimReply::Take { .. })).collect())
     }
 
-    async fn start(&self, worker: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>> {
-        let mut starts = vec![Start::Lost; claims.len()];
+    async fn start(&self, worker: &WorkerId, claims: &[Claim]) -> Result<Vec<StartReply>> {
+        let mut starts = vec![StartReply::Lost; claims.len()];
         for (crawl, places) in by_crawl(claims, |claim| &claim.crawl) {
             let keys = CrawlKeys::new(crawl);
             let mut call = self.scripts.start.on(&keys);
@@ -63,7 +63,7 @@ impl Claims for RedisRecords {
         loop {
             let reply: Result<Value> = self.redis.run(&call).await;
             let Some(reply) = self.unless_wrong_type(&task.crawl, reply).await? else {
-                return Ok(TaskStart::This(Start::Lost));
+                return Ok(TaskStart::This(StartReply::Lost));
             };
             match Reply::read(&task.crawl, &reply).ok_or_else(|| corrupt("start_task"))? {
                 Reply::Start(start) => return Ok(TaskStart::This(start)),
@@ -73,7 +73,7 @@ impl Claims for RedisRecords {
                     self.obey(&task.crawl).await?;
                     let claim = Claim { crawl: task.crawl.clone(), key: task.key() };
                     self.release(worker, &[claim]).await?;
-                    return Ok(TaskStart::This(Start::Lost));
+                    return Ok(TaskStart::This(StartReply::Lost));
                 }
             }
         }
@@ -87,13 +87,13 @@ impl Claims for RedisRecords {
 }
 
 /// Decodes the reply of scripts to a start; `None` for an unknown one.
-fn start_of(reply: i64) -> Option<Start> {
+fn start_of(reply: i64) -> Option<StartReply> {
     Some(match reply {
-        start::LOST => Start::Lost,
-        start::GO => Start::Go,
-        start::POISON => Start::Poison,
-        start::LIMIT => Start::Full,
-        start::AWAITED => Start::Awaited,
+        start::LOST => StartReply::Lost,
+        start::GO => StartReply::Go,
+        start::POISON => StartReply::Poison,
+        start::LIMIT => StartReply::Full,
+        start::AWAITED => StartReply::Awaited,
         _ => return None,
     })
 }

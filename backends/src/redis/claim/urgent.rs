@@ -1,7 +1,7 @@
 //! Tasks that begin before others of their spider, whichever message comes first (`claim/urgent.lua`).
 
 use redis::{FromRedisValue, Value};
-use trawl_common::frontier::Start;
+use trawl_common::frontier::StartReply;
 use trawl_common::metrics;
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::time::UnixMs;
@@ -16,7 +16,7 @@ const ABOUT_CLAIM: usize = 4;
 
 /// The script's reply.
 pub(super) enum Reply {
-    Start(Start),
+    Start(StartReply),
     Urgent(Urgent),
     /// The payload of an urgent task cannot be read.
     Unreadable {

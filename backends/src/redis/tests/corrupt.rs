@@ -3,7 +3,7 @@
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::outcome::{Reason, Terminal};
-use trawl_common::frontier::{Start, Work};
+use trawl_common::frontier::{StartReply, Work};
 use trawl_common::ports::{Control, Finish, Stats};
 use trawl_engine::{Linked, Linking, Parking};
 
@@ -100,7 +100,7 @@ async fn others_are_kept_started_parked_and_released() {
     let (fixture, _lease) = spoiled().await;
     let claims = [0, 1, 2].map(|number| fixture.claim_on(number));
     let started = fixture.frontier.start(&fixture.worker, &claims).await.unwrap();
-    assert_eq!(started, [Start::Go, Start::Lost, Start::Go]);
+    assert_eq!(started, [StartReply::Go, StartReply::Lost, StartReply::Go]);
     fixture.quarantined(1).await;
 
     let (fixture, _lease) = spoiled().await;

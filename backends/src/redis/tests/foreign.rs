@@ -1,6 +1,6 @@
 //! A key of one crawl or host that somebody has written over stops that one, and no other.
 
-use trawl_common::frontier::Start;
+use trawl_common::frontier::StartReply;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::politeness::gcra::{Pace, SlotRequest, Standing};
@@ -47,7 +47,7 @@ async fn a_key_that_somebody_has_written_over_stops_its_crawl_and_no_other() {
             fixture.frontier.claim(&fixture.worker, &[message(&unclaimed), message(&sound)]).await.unwrap();
         assert_eq!(replies[1], TAKE, "{name}");
         let started = fixture.frontier.start(&fixture.worker, &[held.clone(), sound.clone()]).await.unwrap();
-        assert_eq!(started[1], Start::Go, "{name}");
+        assert_eq!(started[1], StartReply::Go, "{name}");
         let until = fixture.frontier.now().await.unwrap();
         let parking = |claim: &Claim| Parking { claim: claim.clone(), until, failed: true };
         let parked =
@@ -127,7 +127,7 @@ async fn a_script_that_stumbles_over_a_field_stops_its_crawl_and_no_other() {
     let () = fixture.ask(redis::cmd("HSET").arg("{crawled_urls}:crawl:c").arg("max_pages").arg("many")).await;
     let started =
         fixture.frontier.start(&fixture.worker, &[fixture.claim_on(0), sound.clone()]).await.unwrap();
-    assert_eq!(started, [Start::Lost, Start::Go]);
+    assert_eq!(started, [StartReply::Lost, StartReply::Go]);
     let finishes = [fixture.claim_on(0), sound].map(|claim| Finish::new(claim, Terminal::Done));
     assert_eq!(fixture.frontier.finish(&fixture.worker, &finishes).await.unwrap(), [false, true]);
 }

@@ -1,6 +1,6 @@
 //! Records of a format that only newer programs read: this program leaves them unchanged everywhere.
 
-use trawl_common::frontier::Start;
+use trawl_common::frontier::StartReply;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{Finish, Stats};
@@ -67,7 +67,7 @@ async fn whoever_held_it_before_holds_it_no_more() {
     let (fixture, _lease) = renewed().await;
     let claims = [0, 1].map(|number| fixture.claim_on(number));
     let started = fixture.frontier.start(&fixture.worker, &claims).await.unwrap();
-    assert_eq!(started, [Start::Lost, Start::Go]);
+    assert_eq!(started, [StartReply::Lost, StartReply::Go]);
     let links = vec![NewWork::seed(Fixture::url(9), Lane::Bulk)];
     let linking = Linking { page: fixture.claim_on(0), links };
     assert_eq!(fixture.frontier.admit_links(&fixture.worker, &[linking]).await.unwrap(), [Linked::NotHeld]);

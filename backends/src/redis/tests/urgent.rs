@@ -1,7 +1,7 @@
 //! Tests of the list of urgent tasks: its content, and its effect on records.
 
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{Start, Task};
+use trawl_common::frontier::{StartReply, Task};
 use trawl_common::ports::{Control, Finish};
 use trawl_common::task::NewTask;
 use trawl_engine::{Past, TaskStart, Urgent};
@@ -81,9 +81,9 @@ async fn an_urgent_task_is_held_with_all_that_is_known_of_it() {
     let first = fixture.begins_behind(&low).await;
     assert_eq!((first.message.key(), first.message.depth), (expected[0].key(), 3));
     assert_eq!((first.message.work.clone(), first.attempts, first.starts), (expected[0].work.clone(), 0, 0));
-    assert_eq!(fixture.begins(&first.message).await, TaskStart::This(Start::Go));
+    assert_eq!(fixture.begins(&first.message).await, TaskStart::This(StartReply::Go));
     assert_eq!(recipe(&fixture.begins_behind(&low).await.message), "next");
-    assert_eq!(fixture.begins(&low).await, TaskStart::This(Start::Go), "nothing else is urgent");
+    assert_eq!(fixture.begins(&low).await, TaskStart::This(StartReply::Go), "nothing else is urgent");
     assert_eq!(fixture.listed().await, 0);
 }
 
@@ -97,7 +97,7 @@ async fn a_message_that_comes_after_its_task_was_done_is_dropped() {
             .await;
         assert_eq!(fixture.claims(&messages[0]).await, TAKE);
         let urgent = fixture.begins_behind(&messages[0]).await.message;
-        assert_eq!(fixture.begins(&urgent).await, TaskStart::This(Start::Go));
+        assert_eq!(fixture.begins(&urgent).await, TaskStart::This(StartReply::Go));
         assert!(matches!(
             fixture.frontier.claim(&fixture.other, &messages[1..]).await.unwrap()[..],
             [ClaimReply::Wait { .. }]
@@ -132,7 +132,7 @@ async fn an_urgent_task_that_is_met_in_a_pause_is_sent_again_after_it() {
     let urgent = fixture.submit(&paused, &[task("urgent", 1.0)]).await.remove(0);
     fixture.frontier.pause(&paused).await.unwrap();
     assert_eq!(fixture.claims(&low).await, TAKE);
-    assert_eq!(fixture.begins(&low).await, TaskStart::This(Start::Go));
+    assert_eq!(fixture.begins(&low).await, TaskStart::This(StartReply::Go));
     assert_eq!(fixture.listed().await, 0);
     let record: String =
         fixture.ask(redis::cmd("HGET").arg("{crawled_urls}:pending:paused").arg(urgent.work.as_str())).await;
@@ -153,7 +153,7 @@ async fn what_waits_no_more_is_forgotten_as_others_are_listed_and_as_tasks_begin
     // The others come with their messages.
     for message in &messages {
         assert_eq!(fixture.claims(message).await, TAKE);
-        assert_eq!(fixture.begins(message).await, TaskStart::This(Start::Go));
+        assert_eq!(fixture.begins(message).await, TaskStart::This(StartReply::Go));
     }
     assert_eq!(fixture.listed().await, 0);
 }

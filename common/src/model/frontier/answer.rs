@@ -40,7 +40,7 @@ pub enum ClaimReply {
 
 /// Whether a fetch may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum StartReply {
     /// Go ahead.
     Go,
     /// It was started too often without an end: it kills its workers.

@@ -34,7 +34,7 @@ mod transitions;
 pub mod unmet;
 mod work;
 
-pub use answer::{ClaimReply, MAX_STARTS, SUSPECT_STARTS, Start, Taken, is_suspect};
+pub use answer::{ClaimReply, MAX_STARTS, SUSPECT_STARTS, StartReply, Taken, is_suspect};
 pub use context::{Context, PagesLeft, Watermark};
 pub use dedup_scope::{DedupScope, UnknownDedupScope};
 pub use end::{End, Finished};

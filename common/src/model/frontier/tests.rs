@@ -132,7 +132,7 @@ impl World {
                 }
             }
             Call::Start(who) => {
-                if url.start(&worker(who), &context) == Start::Go && !had_started {
+                if url.start(&worker(who), &context) == StartReply::Go && !had_started {
                     self.unended[at] += 1;
                 }
             }
@@ -209,7 +209,7 @@ fn a_worker_that_lives_after_all_makes_no_poison() {
     let mut now = context(UnixMs(1_000_000));
     for _ in 0..2 * MAX_STARTS {
         for (who, other) in [(0, 1), (1, 0)] {
-            assert_eq!(url.start(&worker(who), &now), Start::Go);
+            assert_eq!(url.start(&worker(who), &now), StartReply::Go);
             now.now = now.now.plus(now.possession() + Duration::from_secs(1));
             let taken = url.claim(&worker(other), &message(), &now);
             assert!(matches!(taken, ClaimReply::Take { .. }), "{taken:?}");
@@ -227,14 +227,14 @@ fn a_worker_that_says_nothing_any_more_makes_a_step_towards_poison_whoever_sweep
     let mut url = held_after(0);
     let mut now = context(UnixMs(1_000_000));
     for starts in 1..=MAX_STARTS {
-        assert_eq!(url.start(&worker(0), &now), Start::Go);
+        assert_eq!(url.start(&worker(0), &now), StartReply::Go);
         now.now = now.now.plus(now.lost_after + Duration::from_secs(1));
         assert!(url.sweep(|_| Watermark::default(), &now));
         assert!(!url.extend(&worker(1), &message(), &now), "it never held it");
         let taken = url.claim(&worker(0), &message(), &now);
         assert!(matches!(taken, ClaimReply::Take { starts: counted, .. } if counted == starts), "{taken:?}");
     }
-    assert_eq!(url.start(&worker(0), &now), Start::Poison);
+    assert_eq!(url.start(&worker(0), &now), StartReply::Poison);
 }
 
 /// Returns a URL with this number of starts without an end, held by the first worker.
@@ -247,10 +247,10 @@ fn held_after(starts: u32) -> UrlState {
 fn a_suspect_is_skipped_at_the_limit_and_poison_before_it_even_if_no_place_is_free() {
     let at = |left, begun| Context { pages_left: Some(PagesLeft { left, begun }), ..context(UnixMs(0)) };
     let start = |starts, context| held_after(starts).start(&worker(0), &context);
-    assert_eq!(start(MAX_STARTS, at(0, 0)), Start::Full);
-    assert_eq!(start(MAX_STARTS, at(1, 1)), Start::Poison);
-    assert_eq!(start(MAX_STARTS - 1, at(1, 1)), Start::Awaited);
-    assert_eq!(start(MAX_STARTS - 1, at(1, 0)), Start::Go);
+    assert_eq!(start(MAX_STARTS, at(0, 0)), StartReply::Full);
+    assert_eq!(start(MAX_STARTS, at(1, 1)), StartReply::Poison);
+    assert_eq!(start(MAX_STARTS - 1, at(1, 1)), StartReply::Awaited);
+    assert_eq!(start(MAX_STARTS - 1, at(1, 0)), StartReply::Go);
 }
 
 #[test]

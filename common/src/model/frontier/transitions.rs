@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::answer::{ClaimReply, MAX_STARTS, Start, Taken};
+use super::answer::{ClaimReply, MAX_STARTS, StartReply, Taken};
 use super::context::{Context, Watermark};
 use super::end::{End, Finished};
 use super::record::{EARLY, Record, State, UrlState};
@@ -117,15 +117,15 @@ impl UrlState {
     }
 
     /// **Start:** a worker is about to fetch the URL. If the crawl is paused, the worker lets the URL go.
-    pub fn start(&mut self, worker: &WorkerId, context: &Context) -> Start {
-        let Some(record) = self.held_by(worker) else { return Start::Lost };
+    pub fn start(&mut self, worker: &WorkerId, context: &Context) -> StartReply {
+        let Some(record) = self.held_by(worker) else { return StartReply::Lost };
         match context.status {
             CrawlState::Running => record.start(context),
             CrawlState::Paused => {
                 record.state = State::let_go(context.now);
-                Start::Lost
+                StartReply::Lost
             }
-            CrawlState::Pending | CrawlState::Finished | CrawlState::Cancelled => Start::Lost,
+            CrawlState::Pending | CrawlState::Finished | CrawlState::Cancelled => StartReply::Lost,
         }
     }
 
@@ -230,25 +230,25 @@ impl Record {
 
     /// Checks the limit before the starts: once a crawl has done all that it may, everything left is skipped, and
     /// a later crawl may find even a suspect. Poison takes no page of the limit, so it does not wait for one.
-    fn start(&mut self, context: &Context) -> Start {
-        let State::Held { has_started, .. } = &mut self.state else { return Start::Lost };
+    fn start(&mut self, context: &Context) -> StartReply {
+        let State::Held { has_started, .. } = &mut self.state else { return StartReply::Lost };
         if *has_started {
-            return Start::Go;
+            return StartReply::Go;
         }
         if context.is_full() {
-            return Start::Full;
+            return StartReply::Full;
         }
         if self.starts >= MAX_STARTS {
-            return Start::Poison;
+            return StartReply::Poison;
         }
         if !self.has_begun && context.pages_left.is_some_and(|pages_left| pages_left.begun >= pages_left.left)
         {
-            return Start::Awaited;
+            return StartReply::Awaited;
         }
         *has_started = true;
         self.has_begun = true;
         self.starts += 1;
-        Start::Go
+        StartReply::Go
     }
 
     fn is_lost(&self, watermark: impl Fn(SourceQueue) -> Watermark, context: &Context) -> bool {

@@ -20,7 +20,7 @@ pub const MAX_INLINE_BYTES: usize = 1024 * 1024;
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Request<'a> {
     /// Sent once, before all others.
-    Start(Start<'a>),
+    Start(StartMessage<'a>),
     /// Do this task.
     Task {
         /// The id that the answer repeats.
@@ -48,7 +48,7 @@ impl Request<'_> {
 
 /// The first message to a program.
 #[derive(Debug, Serialize)]
-pub struct Start<'a> {
+pub struct StartMessage<'a> {
     /// [`PROTOCOL`].
     pub protocol: u32,
     /// The project of the spider.
@@ -204,7 +204,7 @@ mod tests {
         } });
         assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), expected);
         let (project, spider, secret) = (ProjectName::default(), SpiderName::default(), json!({ "K": "v" }));
-        let start = Start {
+        let start = StartMessage {
             protocol: PROTOCOL,
             project: &project,
             spider: &spider,

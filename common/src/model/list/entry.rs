@@ -10,14 +10,14 @@ use crate::web::url::CanonicalUrl;
 
 /// A task, or a URL to fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum ListEntry {
     /// A task, written as a JSON string or an object with `recipe`.
     Task(NewTask),
     /// A request, written as a bare URL or an object with `url`.
     Request(NewRequest),
 }
 
-impl Entry {
+impl ListEntry {
     /// Parses a line. A line that begins like JSON is read as JSON, as no URL begins so; any other is taken for a
     /// URL, which may turn out to be invalid.
     ///
@@ -56,13 +56,13 @@ impl Entry {
     }
 }
 
-impl From<NewRequest> for Entry {
+impl From<NewRequest> for ListEntry {
     fn from(request: NewRequest) -> Self {
         Self::Request(request)
     }
 }
 
-impl From<CanonicalUrl> for Entry {
+impl From<CanonicalUrl> for ListEntry {
     fn from(url: CanonicalUrl) -> Self {
         Self::Request(url.into())
     }
@@ -70,7 +70,7 @@ impl From<CanonicalUrl> for Entry {
 
 /// The stored form of a job's entries: text is a URL, and a task is always an object. A version of trawl without
 /// tasks refuses to read one.
-impl Serialize for Entry {
+impl Serialize for ListEntry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Task(task) => task.serialize(serializer),
@@ -79,7 +79,7 @@ impl Serialize for Entry {
     }
 }
 
-impl<'de> Deserialize<'de> for Entry {
+impl<'de> Deserialize<'de> for ListEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
         let read = match value.get("recipe") {
@@ -96,21 +96,21 @@ mod tests {
 
     #[test]
     fn a_line_is_a_url_a_request_or_a_task() {
-        let url = Entry::from_line("http://a.example/?q={1}").unwrap();
-        assert_eq!(url, Entry::Request(NewRequest::get("http://a.example/?q={1}")));
-        let request = Entry::from_line(r#"{"url": "http://a.example/", "body": "x"}"#).unwrap();
-        assert!(matches!(request, Entry::Request(new) if !new.is_plain()));
+        let url = ListEntry::from_line("http://a.example/?q={1}").unwrap();
+        assert_eq!(url, ListEntry::Request(NewRequest::get("http://a.example/?q={1}")));
+        let request = ListEntry::from_line(r#"{"url": "http://a.example/", "body": "x"}"#).unwrap();
+        assert!(matches!(request, ListEntry::Request(new) if !new.is_plain()));
         for task in [r#""http://a.example/""#, r#"{"recipe": "x"}"#] {
-            assert!(matches!(Entry::from_line(task), Ok(Entry::Task(_))), "{task}");
+            assert!(matches!(ListEntry::from_line(task), Ok(ListEntry::Task(_))), "{task}");
         }
     }
 
     #[test]
     fn an_entry_that_is_stored_is_read_as_it_was() {
         for line in ["http://a.example/", r#""http://a.example/""#, r#"{"url": "/", "body": "x"}"#] {
-            let entry = Entry::from_line(line).unwrap();
+            let entry = ListEntry::from_line(line).unwrap();
             let stored = serde_json::to_value(&entry).unwrap();
-            assert_eq!(serde_json::from_value::<Entry>(stored.clone()).unwrap(), entry, "{line}");
+            assert_eq!(serde_json::from_value::<ListEntry>(stored.clone()).unwrap(), entry, "{line}");
             let for_older = NewRequest::try_from(stored);
             assert_eq!(
                 for_older.is_ok(),
@@ -129,7 +129,7 @@ mod tests {
             (r#"{"id": 7}"#, "this has neither"),
             ("[1]", "not a list"),
         ] {
-            let error = Entry::from_line(line).unwrap_err();
+            let error = ListEntry::from_line(line).unwrap_err();
             assert!(error.contains(expected), "{line}: {error}");
         }
     }

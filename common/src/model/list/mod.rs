@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::ControlFlow;
 
-pub use entry::Entry;
+pub use entry::ListEntry;
 
 use crate::request;
 use crate::task::MAX_LINE_BYTES;

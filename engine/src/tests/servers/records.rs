@@ -8,7 +8,7 @@ use trawl_common::events::{CrawlEvent, HostEvent};
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::judging::Judging;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{ClaimReply, Key, Start, Taken};
+use trawl_common::frontier::{ClaimReply, Key, StartReply, Taken};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{BeatReply, Claim, Finish, Heartbeat, NewWork, Result, SourcesRead, Terms};
 use trawl_common::spider::SpiderText;
@@ -64,9 +64,9 @@ impl Claims for Servers {
         self.answers("extend", &urls, |state, _| state.fault != Fault::NotHeld)
     }
 
-    async fn start(&self, _: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>> {
+    async fn start(&self, _: &WorkerId, claims: &[Claim]) -> Result<Vec<StartReply>> {
         let urls: Vec<_> = claims.iter().map(|claim| claim.key.clone()).collect();
-        self.answers("start", &urls, |_, _| Start::Go)
+        self.answers("start", &urls, |_, _| StartReply::Go)
     }
 
     async fn start_task(&self, _: &WorkerId, task: &Message) -> Result<TaskStart> {
@@ -75,7 +75,7 @@ impl Claims for Servers {
         let urgent = self.state().urgent.take();
         Ok(match urgent {
             Some(message) => TaskStart::Behind(Box::new(Urgent { message, attempts: 0, starts: 0 })),
-            None => TaskStart::This(Start::Go),
+            None => TaskStart::This(StartReply::Go),
         })
     }
 

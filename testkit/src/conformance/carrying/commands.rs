@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use trawl_common::frontier::MAX_STARTS;
-use trawl_common::frontier::Start;
+use trawl_common::frontier::StartReply;
 use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::judging::{Judging, Quality};
 use trawl_common::frontier::outcome::Terminal;
@@ -40,7 +40,7 @@ pub async fn a_cancelled_crawl_has_no_url_left_and_nothing_revives_it(carrier: &
     worker.park(&claimed[0], much_later(), true).await;
     assert!(worker.end(&case, &claimed[1], Terminal::Done).await);
     assert!(worker.end(&case, &claimed[2], Terminal::Failed).await);
-    assert_eq!(worker.start(&claimed[3]).await, Start::Go);
+    assert_eq!(worker.start(&claimed[3]).await, StartReply::Go);
     let expected = Counts { admitted: 1200, done: 1, failed: 1, cancelled: 1198, ..Counts::default() };
     for _ in 0..2 {
         carrier.control.cancel(&case.crawl).await?;
@@ -51,7 +51,7 @@ pub async fn a_cancelled_crawl_has_no_url_left_and_nothing_revives_it(carrier: &
         carrier.control.failure(&case.crawl, &claimed[2].message.key()).await?.is_some(),
         "the list stays"
     );
-    assert_eq!(worker.start(&claimed[4]).await, Start::Lost);
+    assert_eq!(worker.start(&claimed[4]).await, StartReply::Lost);
     worker.park(&claimed[4], UnixMs::now(), true).await;
     assert!(worker.end(&case, &claimed[3], Terminal::Done).await, "it has ended, as cancelled");
     assert!(!worker.extends(&claimed[4]).await);
@@ -100,7 +100,7 @@ pub async fn a_crawl_that_is_held_says_why_until_it_is_resumed(carrier: &Carrier
             let stats = carrier.stats(&held).await?;
             assert_eq!((stats.status, stats.held.as_deref()), (CrawlState::Paused, Some(why)));
         }
-        assert_eq!(worker.start(&claimed).await, Start::Lost);
+        assert_eq!(worker.start(&claimed).await, StartReply::Lost);
         carrier.control.resume(&held.crawl).await?;
         let stats = carrier.stats(&held).await?;
         assert_eq!((stats.status, stats.held), (CrawlState::Running, None));
@@ -156,8 +156,8 @@ pub async fn nothing_is_claimed_or_started_of_a_paused_crawl(carrier: &Carrier) 
     assert_eq!(carrier.stats(&paused).await?.status, CrawlState::Paused);
     let other = worker.claim_one().await;
     assert_eq!(other.message.crawl, running.crawl, "other crawls go on");
-    assert_eq!(worker.start(&claimed).await, Start::Lost);
-    assert_eq!(worker.start(&other).await, Start::Go);
+    assert_eq!(worker.start(&claimed).await, StartReply::Lost);
+    assert_eq!(worker.start(&other).await, StartReply::Go);
     worker.claims_nothing().await;
     assert_eq!(carrier.stats(&paused).await?.pending, 2);
     assert_eq!(worker.frontier.activity().in_flight, 1);
@@ -173,12 +173,12 @@ pub async fn what_was_queued_goes_on_after_a_pause(carrier: &Carrier) -> Result<
     let claimed = worker.claim_one().await;
     carrier.control.pause(&case.crawl).await?;
     assert_eq!(session.admit(&[case.new_work(2)]).await?, [true], "sources may go on being read");
-    assert_eq!(worker.start(&claimed).await, Start::Lost);
+    assert_eq!(worker.start(&claimed).await, StartReply::Lost);
     worker.claims_nothing().await;
     carrier.control.resume(&case.crawl).await?;
     assert_eq!(carrier.stats(&case).await?.status, CrawlState::Running);
     for claimed in worker.claim_pages(3).await.values() {
-        assert_eq!(worker.start(claimed).await, Start::Go);
+        assert_eq!(worker.start(claimed).await, StartReply::Go);
     }
     session.close().await
 }
@@ -197,13 +197,13 @@ pub async fn a_pause_changes_nothing_else_about_a_url(carrier: &Carrier) -> Resu
         assert_eq!((claimed[&0].attempts, claimed[&2].attempts), (1, 0));
         carrier.control.pause(&case.crawl).await?;
         for claimed in claimed.values() {
-            assert_eq!(worker.start(claimed).await, Start::Lost);
+            assert_eq!(worker.start(claimed).await, StartReply::Lost);
         }
         carrier.control.resume(&case.crawl).await?;
     }
     let claimed = worker.claim_pages(2).await;
     assert_eq!((claimed[&0].attempts, claimed[&2].starts), (1, 0));
-    assert_eq!(worker.start(&claimed[&2]).await, Start::Go);
+    assert_eq!(worker.start(&claimed[&2]).await, StartReply::Go);
     worker.claims_nothing().await;
     Ok(())
 }
@@ -262,7 +262,7 @@ pub async fn what_is_in_hand_may_end_in_a_pause(carrier: &Carrier) -> Result<()>
     carrier.begin(&case, 3, Terms::default()).await?;
     let claimed = worker.claim_pages(3).await;
     for claimed in claimed.values() {
-        assert_eq!(worker.start(claimed).await, Start::Go);
+        assert_eq!(worker.start(claimed).await, StartReply::Go);
     }
     carrier.control.pause(&case.crawl).await?;
     assert!(worker.end(&case, &claimed[&0], Terminal::Done).await);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{MAX_STARTS, Period, Recrawl, Start};
+use trawl_common::frontier::{MAX_STARTS, Period, Recrawl, StartReply};
 use trawl_common::ports::{
     Claimed, Completion, Disposition, Finish, NewWork, Opening, PageVisit, Result, Settlement, Terms,
 };
@@ -106,19 +106,19 @@ pub async fn no_more_pages_begin_than_the_crawl_may_do(carrier: &Carrier) -> Res
     let worker = carrier.join(&case);
     carrier.begin_with(&case, 6, Terms { max_pages: limit(2), ..Terms::default() }).await?;
     let claimed = worker.claim_pages(6).await;
-    assert_eq!(worker.start(&claimed[&0]).await, Start::Go);
-    assert_eq!(worker.start(&claimed[&1]).await, Start::Go);
-    assert_eq!(worker.start(&claimed[&1]).await, Start::Go, "asked again, it counts once");
-    assert_eq!(worker.start(&claimed[&2]).await, Start::Awaited);
+    assert_eq!(worker.start(&claimed[&0]).await, StartReply::Go);
+    assert_eq!(worker.start(&claimed[&1]).await, StartReply::Go);
+    assert_eq!(worker.start(&claimed[&1]).await, StartReply::Go, "asked again, it counts once");
+    assert_eq!(worker.start(&claimed[&2]).await, StartReply::Awaited);
     assert!(worker.end(&case, &claimed[&0], Terminal::Failed).await);
-    assert_eq!(worker.start(&claimed[&2]).await, Start::Go, "one failed, so there is room");
+    assert_eq!(worker.start(&claimed[&2]).await, StartReply::Go, "one failed, so there is room");
     worker.park(&claimed[&1], UnixMs::now().plus(LONG), true).await;
-    assert_eq!(worker.start(&claimed[&3]).await, Start::Go, "one is put aside, so there is room");
+    assert_eq!(worker.start(&claimed[&3]).await, StartReply::Go, "one is put aside, so there is room");
     worker.park(&claimed[&3], UnixMs::now().plus(LONG), false).await;
-    assert_eq!(worker.start(&claimed[&4]).await, Start::Go, "as before");
-    assert_eq!(worker.start(&claimed[&5]).await, Start::Awaited);
+    assert_eq!(worker.start(&claimed[&4]).await, StartReply::Go, "as before");
+    assert_eq!(worker.start(&claimed[&5]).await, StartReply::Awaited);
     assert!(worker.end(&case, &claimed[&2], Terminal::Done).await);
-    assert_eq!(worker.start(&claimed[&5]).await, Start::Awaited);
+    assert_eq!(worker.start(&claimed[&5]).await, StartReply::Awaited);
     Ok(())
 }
 
@@ -237,14 +237,14 @@ pub async fn a_crawl_that_has_done_all_that_it_may_skips_the_rest(carrier: &Carr
     session.admit(&(0..800).map(|number| case.new_work(number)).collect::<Vec<_>>()).await?;
     let claimed = worker.claim(3).await;
     for claimed in &claimed[..2] {
-        assert_eq!(worker.start(claimed).await, Start::Go);
+        assert_eq!(worker.start(claimed).await, StartReply::Go);
         assert!(worker.follow(&case, claimed, &[900]).await);
     }
     session.close().await?;
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.done, stats.counts.skipped), (CrawlState::Finished, 2, 799));
     assert_eq!(stats.reasons.get("skipped:limit"), Some(&799));
-    assert_eq!(worker.start(&claimed[2]).await, Start::Lost);
+    assert_eq!(worker.start(&claimed[2]).await, StartReply::Lost);
     assert_eq!(worker.frontier.activity().in_flight, 0);
     let next = case.next_crawl();
     let session = carrier.open(&next, Terms::default()).await?;
@@ -275,7 +275,7 @@ async fn with_a_suspect(carrier: &Carrier, case: &Case) -> Result<()> {
     for _ in 0..MAX_STARTS {
         let worker = carrier.join(case);
         let claimed = worker.claim_pages(2).await;
-        assert_eq!(worker.start(&claimed[&0]).await, Start::Go);
+        assert_eq!(worker.start(&claimed[&0]).await, StartReply::Go);
     }
     Ok(())
 }
@@ -289,7 +289,7 @@ pub async fn at_the_limit_a_suspect_is_no_poison(carrier: &Carrier) -> Result<()
     assert!(worker.end(&case, &claimed[&1], Terminal::Done).await);
     // It may have been skipped already.
     let answer = worker.start(&claimed[&0]).await;
-    assert!(matches!(answer, Start::Full | Start::Lost), "{answer:?}");
+    assert!(matches!(answer, StartReply::Full | StartReply::Lost), "{answer:?}");
     Ok(())
 }
 
@@ -301,9 +301,9 @@ pub async fn poison_is_recognised_even_at_the_limit_of_pages(carrier: &Carrier) 
     let claimed = worker.claim_pages(2).await;
     // Given back before it starts again, it leaves its place to the other.
     worker.release(&claimed[&0]).await;
-    assert_eq!(worker.start(&claimed[&1]).await, Start::Go);
+    assert_eq!(worker.start(&claimed[&1]).await, StartReply::Go);
     let suspect = worker.claim_one().await;
-    assert_eq!(worker.start(&suspect).await, Start::Poison);
+    assert_eq!(worker.start(&suspect).await, StartReply::Poison);
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Hop;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{MAX_STARTS, Record, Start, State, UrlState};
+use trawl_common::frontier::{MAX_STARTS, Record, StartReply, State, UrlState};
 use trawl_common::ports::{Claim, Finish, Result, Settlement, Terms};
 use trawl_common::time::UnixMs;
 
@@ -55,7 +55,7 @@ pub async fn a_start_that_is_asked_for_again_counts_once(carrier: &Carrier) -> R
     carrier.begin(&case, 1, Terms::default()).await?;
     let claimed = worker.claim_one().await;
     for _ in 0..=MAX_STARTS {
-        assert_eq!(worker.start(&claimed).await, Start::Go);
+        assert_eq!(worker.start(&claimed).await, StartReply::Go);
         assert!(worker.extends(&claimed).await);
     }
     Ok(())
@@ -69,7 +69,7 @@ pub async fn a_retry_is_an_end_and_no_step_towards_poison(carrier: &Carrier) -> 
     for attempts in 0..=MAX_STARTS + 1 {
         let claimed = worker.claim_one().await;
         assert_eq!((claimed.attempts, claimed.starts), (attempts, 0));
-        assert_eq!(worker.start(&claimed).await, Start::Go);
+        assert_eq!(worker.start(&claimed).await, StartReply::Go);
         worker.park(&claimed, UnixMs::now(), true).await;
     }
     Ok(())
@@ -100,10 +100,10 @@ pub async fn what_is_not_in_hand_is_neither_started_nor_extended(carrier: &Carri
     worker.park(&claimed[&0], much_later(), false).await;
     assert!(worker.end(&case, &claimed[&1], Terminal::Done).await);
     for claimed in claimed.values() {
-        assert_eq!(worker.start(claimed).await, Start::Lost);
+        assert_eq!(worker.start(claimed).await, StartReply::Lost);
         assert!(!worker.extends(claimed).await);
     }
-    assert_eq!(worker.frontier.start(&[case.claim_on(9)]).await?, [Start::Lost], "never admitted");
+    assert_eq!(worker.frontier.start(&[case.claim_on(9)]).await?, [StartReply::Lost], "never admitted");
     // A parked URL is not parked again, nor does it end.
     worker.park(&claimed[&0], UnixMs::now(), true).await;
     worker.release(&claimed[&0]).await;
@@ -148,7 +148,7 @@ pub async fn what_a_worker_that_is_gone_held_is_claimed_by_another(carrier: &Car
     let first = carrier.join(&case);
     carrier.begin(&case, 3, Terms::default()).await?;
     let claimed = first.claim(2).await;
-    assert_eq!(first.start(&claimed[0]).await, Start::Go);
+    assert_eq!(first.start(&claimed[0]).await, StartReply::Go);
     drop(first);
     let second = carrier.join_as(case.other.clone());
     let starts: u32 = second.claim(3).await.iter().map(|claimed| claimed.starts).sum();
@@ -165,12 +165,12 @@ pub async fn the_fifth_start_without_an_end_is_poison(carrier: &Carrier) -> Resu
         let worker = carrier.join(&case);
         let claimed = worker.claim_one().await;
         assert_eq!(claimed.starts, starts);
-        assert_eq!(worker.start(&claimed).await, Start::Go);
+        assert_eq!(worker.start(&claimed).await, StartReply::Go);
     }
     let worker = carrier.join(&case);
     let claimed = worker.claim_one().await;
     for _ in 0..2 {
-        assert_eq!(worker.start(&claimed).await, Start::Poison);
+        assert_eq!(worker.start(&claimed).await, StartReply::Poison);
     }
     assert!(worker.end(&case, &claimed, Terminal::Failed).await);
     Ok(())
@@ -188,7 +188,7 @@ pub async fn what_is_parked_before_it_starts_stays_a_suspect(carrier: &Carrier) 
         worker.release(&claimed).await;
         let claimed = worker.claim_one().await;
         assert_eq!(claimed.starts, starts);
-        let expected = if starts < MAX_STARTS { Start::Go } else { Start::Poison };
+        let expected = if starts < MAX_STARTS { StartReply::Go } else { StartReply::Poison };
         assert_eq!(worker.start(&claimed).await, expected);
     }
     Ok(())
@@ -200,14 +200,14 @@ pub async fn what_another_holds_is_neither_started_nor_extended_nor_settled(carr
     let (worker, other) = (carrier.join(&case), carrier.join_as(case.other.clone()));
     carrier.begin(&case, 1, Terms::default()).await?;
     let claimed = worker.claim_one().await;
-    assert_eq!(other.start(&claimed).await, Start::Lost);
+    assert_eq!(other.start(&claimed).await, StartReply::Lost);
     assert!(!other.extends(&claimed).await);
     other.park(&claimed, UnixMs::now(), true).await;
     other.release(&claimed).await;
     assert!(!other.end(&case, &claimed, Terminal::Failed).await);
     other.claims_nothing().await;
     assert!(worker.extends(&claimed).await);
-    assert_eq!(worker.frontier.start(&[Claim::new(&claimed.message)]).await?, [Start::Go]);
+    assert_eq!(worker.frontier.start(&[Claim::new(&claimed.message)]).await?, [StartReply::Go]);
     assert!(worker.end(&case, &claimed, Terminal::Done).await);
     assert!(other.end(&case, &claimed, Terminal::Failed).await, "it has ended, as the other said");
     let stats = carrier.stats(&case).await?;
@@ -233,7 +233,7 @@ pub async fn the_state_of_a_url_is_known(carrier: &Carrier) -> Result<()> {
             }
             other => panic!("{other:?}"),
         }
-        assert_eq!(worker.start(&claimed[&0]).await, Start::Go);
+        assert_eq!(worker.start(&claimed[&0]).await, StartReply::Go);
     }
     worker.park(&claimed[&0], UnixMs::now().plus(LONG), true).await;
     let parked = pending(state(carrier, &case, 0).await?);

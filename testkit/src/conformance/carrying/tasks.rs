@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use trawl_common::crawl_end::{Left, left_of};
 use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats};
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{Key, Start, State, Task, UrlState, Work};
+use trawl_common::frontier::{Key, StartReply, State, Task, UrlState, Work};
 use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::ports::{
     Claim, Claimed, Completion, Disposition, Finish, NewWork, PendingTask, Result, Settlement, TaskPage,
@@ -364,7 +364,7 @@ pub async fn a_task_that_is_cancelled_ends_wherever_it_is_and_its_crawl_goes_on(
     assert_eq!(carrier.control.cancel_tasks(&case.crawl, &[first.clone(), second, other]).await?, 2);
     assert_eq!(carrier.control.cancel_tasks(&case.crawl, std::slice::from_ref(&first)).await?, 0);
     assert_eq!(carrier.control.work(&case.crawl, &first.into()).await?, None, "what it says is not needed");
-    assert_eq!(worker.frontier.start(&[Claim::new(&held.message)]).await?, [Start::Lost]);
+    assert_eq!(worker.frontier.start(&[Claim::new(&held.message)]).await?, [StartReply::Lost]);
     worker.finish_lost(held).await;
     assert_eq!(carrier.stats(&case).await?.status, CrawlState::Running);
     worker.finish(goes_on).await;
@@ -395,7 +395,7 @@ pub async fn a_task_that_others_asked_for_is_cancelled_and_may_be_asked_for_agai
     asks(parents.remove(0)).await;
     let claimed = worker.claim_task().await;
     assert_eq!(carrier.control.cancel_tasks(&crawl, std::slice::from_ref(&child.key)).await?, 1);
-    assert_eq!(worker.frontier.start(&[Claim::new(&claimed.message)]).await?, [Start::Lost]);
+    assert_eq!(worker.frontier.start(&[Claim::new(&claimed.message)]).await?, [StartReply::Lost]);
     let goes_round = Settlement { message: claimed.message, disposition: Disposition::Republish };
     worker.frontier.settle(vec![goes_round]).await.expect("no server fails");
     worker.claims_no_task().await;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use trawl_common::frontier::crawl::{Counts, CrawlState};
-use trawl_common::frontier::{Start, Task, TaskKey};
+use trawl_common::frontier::{StartReply, Task, TaskKey};
 use trawl_common::ports::{Claimed, Disposition, NewWork, Result, Settlement, Terms};
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
@@ -33,7 +33,7 @@ impl Worker {
         loop {
             let claimed = self.claim_tasks(1).await.remove(0);
             match self.frontier.start_task(&claimed).await.expect("it can be asked") {
-                Some(Start::Go) => return claimed,
+                Some(StartReply::Go) => return claimed,
                 Some(other) => panic!("{claimed:?}: {other:?}"),
                 None => {}
             }

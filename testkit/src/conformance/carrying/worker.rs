@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use trawl_common::frontier::Start;
+use trawl_common::frontier::StartReply;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{
@@ -51,7 +51,7 @@ impl Worker {
     /// Starts a claimed URL, and settles it with this disposition.
     pub(super) async fn settle(&self, claimed: Claimed, disposition: Disposition) -> Settled {
         let claim = Claim::new(&claimed.message);
-        assert_eq!(self.frontier.start(&[claim]).await.expect("it starts"), [Start::Go]);
+        assert_eq!(self.frontier.start(&[claim]).await.expect("it starts"), [StartReply::Go]);
         self.frontier
             .settle(vec![Settlement { message: claimed.message, disposition }])
             .await
@@ -71,7 +71,7 @@ impl Worker {
         pages
     }
 
-    pub(super) async fn start(&self, claimed: &Claimed) -> Start {
+    pub(super) async fn start(&self, claimed: &Claimed) -> StartReply {
         self.frontier.start(&[Claim::new(&claimed.message)]).await.expect("it can be asked")[0]
     }
 

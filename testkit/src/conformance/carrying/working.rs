@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trawl_common::frontier::Start;
+use trawl_common::frontier::StartReply;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::lane::Lane;
@@ -164,7 +164,7 @@ pub async fn what_a_worker_releases_is_claimed_by_another(carrier: &Carrier) -> 
     let first = carrier.join(&case);
     carrier.begin(&case, 3, Terms::default()).await?;
     let claimed = first.claim(2).await;
-    assert_eq!(first.frontier.start(&[Claim::new(&claimed[0].message)]).await?, [Start::Go]);
+    assert_eq!(first.frontier.start(&[Claim::new(&claimed[0].message)]).await?, [StartReply::Go]);
     first.stop.cancel();
     first.frontier.release().await?;
     assert_eq!(first.frontier.activity().in_flight, 0);

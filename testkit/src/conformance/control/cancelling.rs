@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{ClaimReply, Start};
+use trawl_common::frontier::{ClaimReply, StartReply};
 use trawl_common::ports::{ErrorKind, Result, Terms};
 use trawl_engine::{Lease, Past};
 
@@ -23,7 +23,7 @@ pub async fn nothing_revives_a_cancelled_crawl(ports: &ControlPorts) -> Result<(
     fixture.start(&fixture.worker, 0).await?;
     ports.control.cancel(&fixture.crawl).await?;
     let before = fixture.crawl_stats().await?;
-    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Lost);
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, StartReply::Lost);
     assert!(!fixture.park(&fixture.worker, 0, much_later(), true).await?);
     assert!(fixture.end(&fixture.worker, 0, Terminal::Done).await?, "it has ended, as cancelled");
     assert!(!fixture.extend(&fixture.worker, 0).await?);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start};
+use trawl_common::frontier::{ClaimReply, MAX_STARTS, StartReply};
 use trawl_common::ports::{NewWork, Result, Terms};
 use trawl_common::time::UnixMs;
 use trawl_engine::{Linking, Past};
@@ -21,7 +21,7 @@ pub async fn no_fetch_begins_while_a_crawl_is_paused(ports: &ControlPorts) -> Re
     fixture.claim(&fixture.worker, 0).await?;
     ports.control.pause(&fixture.crawl).await?;
     assert_eq!(fixture.status().await?, CrawlState::Paused);
-    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Lost);
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, StartReply::Lost);
     assert!(fixture.is_held_back(&fixture.worker, 1).await?);
     assert!(fixture.is_held_back(&fixture.other, 0).await?, "let go, and held by the pause");
     assert_eq!(fixture.crawl_stats().await?.pending, 2);
@@ -34,13 +34,13 @@ pub async fn what_was_queued_goes_on_after_a_pause(ports: &ControlPorts) -> Resu
     fixture.begin(3).await?;
     fixture.claim(&fixture.worker, 0).await?;
     ports.control.pause(&fixture.crawl).await?;
-    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Lost);
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, StartReply::Lost);
     assert!(fixture.is_held_back(&fixture.worker, 1).await?);
     ports.control.resume(&fixture.crawl).await?;
     assert_eq!(fixture.status().await?, CrawlState::Running);
     for number in 0..3 {
         assert_eq!(fixture.claim(&fixture.other, number).await?, TAKE);
-        assert_eq!(fixture.start(&fixture.other, number).await?, Start::Go);
+        assert_eq!(fixture.start(&fixture.other, number).await?, StartReply::Go);
     }
     Ok(())
 }
@@ -56,13 +56,13 @@ pub async fn a_pause_changes_nothing_else_about_a_url(ports: &ControlPorts) -> R
     for _ in 0..=MAX_STARTS {
         assert_eq!(fixture.claim(&fixture.worker, 2).await?, TAKE);
         ports.control.pause(&fixture.crawl).await?;
-        assert_eq!(fixture.start(&fixture.worker, 2).await?, Start::Lost);
+        assert_eq!(fixture.start(&fixture.worker, 2).await?, StartReply::Lost);
         ports.control.resume(&fixture.crawl).await?;
     }
     assert_eq!(fixture.claim(&fixture.worker, 0).await?, took(1));
     assert_eq!(fixture.claim(&fixture.worker, 1).await?, ClaimReply::Drop, "parked until later");
     assert_eq!(fixture.claim(&fixture.worker, 2).await?, TAKE);
-    assert_eq!(fixture.start(&fixture.worker, 2).await?, Start::Go);
+    assert_eq!(fixture.start(&fixture.worker, 2).await?, StartReply::Go);
     Ok(())
 }
 
@@ -130,7 +130,7 @@ pub async fn what_is_in_hand_may_end_in_a_pause(ports: &ControlPorts) -> Result<
     fixture.begin(3).await?;
     for number in 0..3 {
         fixture.claim(&fixture.worker, number).await?;
-        assert_eq!(fixture.start(&fixture.worker, number).await?, Start::Go);
+        assert_eq!(fixture.start(&fixture.worker, number).await?, StartReply::Go);
     }
     ports.control.pause(&fixture.crawl).await?;
     assert!(fixture.end(&fixture.worker, 0, Terminal::Done).await?);
@@ -197,6 +197,6 @@ pub async fn other_crawls_go_on_while_one_is_paused(ports: &ControlPorts) -> Res
     let replies = ports.frontier.claim(&paused.worker, &[paused.message(1), running.message(0)]).await?;
     assert!(matches!(replies[..], [ClaimReply::Drop | ClaimReply::Wait { .. }, TAKE]), "{replies:?}");
     let starts = ports.frontier.start(&paused.worker, &[paused.claim_on(0), running.claim_on(0)]).await?;
-    assert_eq!(starts, [Start::Lost, Start::Go]);
+    assert_eq!(starts, [StartReply::Lost, StartReply::Go]);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{ClaimReply, Start};
+use trawl_common::frontier::{ClaimReply, StartReply};
 use trawl_common::ports::Result;
 use trawl_engine::Records;
 
@@ -45,7 +45,7 @@ pub async fn messages_of_several_crawls_are_answered_in_order(frontier: &Arc<dyn
     assert_eq!(replies, [ClaimReply::Drop, TAKE, TAKE, ClaimReply::Drop]);
     let claims = [two.claim_on(1), one.claim_on(1), two.claim_on(0), one.claim_on(0)];
     let starts = frontier.start(&one.worker, &claims).await?;
-    assert_eq!(starts, [Start::Lost, Start::Go, Start::Go, Start::Lost]);
+    assert_eq!(starts, [StartReply::Lost, StartReply::Go, StartReply::Go, StartReply::Lost]);
     Ok(())
 }
 
@@ -68,12 +68,12 @@ pub async fn to_park_again_is_to_have_parked(frontier: &Arc<dyn Records>) -> Res
 pub async fn only_the_holder_starts(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(2).await?;
-    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Lost, "not claimed yet");
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, StartReply::Lost, "not claimed yet");
     fixture.claim(&fixture.worker, 0).await?;
-    assert_eq!(fixture.start(&fixture.other, 0).await?, Start::Lost);
+    assert_eq!(fixture.start(&fixture.other, 0).await?, StartReply::Lost);
     fixture.finish(0, Terminal::Done).await?;
-    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Lost, "ended");
-    assert_eq!(fixture.start(&fixture.worker, 9).await?, Start::Lost, "never admitted");
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, StartReply::Lost, "ended");
+    assert_eq!(fixture.start(&fixture.worker, 9).await?, StartReply::Lost, "never admitted");
     Ok(())
 }
 
@@ -115,7 +115,7 @@ pub async fn a_released_url_is_anyones_again(frontier: &Arc<dyn Records>) -> Res
     fixture.claim(&fixture.worker, 0).await?;
     fixture.release(&fixture.worker, 0).await?;
     fixture.release(&fixture.worker, 0).await?;
-    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Lost);
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, StartReply::Lost);
     assert_eq!(fixture.claim(&fixture.other, 0).await?, TAKE);
     assert_eq!(fixture.crawl_stats().await?.pending, 1);
     Ok(())
@@ -129,6 +129,6 @@ pub async fn only_the_holder_releases(frontier: &Arc<dyn Records>) -> Result<()>
     fixture.release(&fixture.other, 0).await?;
     fixture.release(&fixture.other, 9).await?;
     assert!(fixture.is_held_back(&fixture.other, 0).await?);
-    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Go);
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, StartReply::Go);
     Ok(())
 }

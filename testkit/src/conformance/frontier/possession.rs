@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trawl_common::frontier::crawl::Counts;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{ClaimReply, Start};
+use trawl_common::frontier::{ClaimReply, StartReply};
 use trawl_common::ports::Result;
 use trawl_engine::Records;
 
@@ -21,10 +21,10 @@ pub async fn a_url_that_nobody_keeps_is_taken_over(frontier: &Arc<dyn Records>) 
     assert_eq!(fixture.claim(&fixture.worker, 0).await?, TAKE);
     eventually(LIMIT, async || Ok(fixture.claim(&fixture.other, 0).await? == TAKE)).await?;
     assert!(!fixture.extend(&fixture.worker, 0).await?);
-    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Lost);
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, StartReply::Lost);
     assert!(!fixture.park(&fixture.worker, 0, much_later(), true).await?);
     assert!(!fixture.end(&fixture.worker, 0, Terminal::Failed).await?);
-    assert_eq!(fixture.start(&fixture.other, 0).await?, Start::Go);
+    assert_eq!(fixture.start(&fixture.other, 0).await?, StartReply::Go);
     assert!(fixture.end(&fixture.other, 0, Terminal::Done).await?);
     assert!(fixture.end(&fixture.worker, 0, Terminal::Failed).await?, "it has ended, as the other said");
     assert_eq!(fixture.crawl_stats().await?.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
@@ -72,8 +72,8 @@ pub async fn keeping_what_another_holds_takes_nothing(frontier: &Arc<dyn Records
     fixture.claim(&fixture.worker, 0).await?;
     assert!(!fixture.extend(&fixture.other, 0).await?);
     assert!(fixture.extend(&fixture.worker, 0).await?);
-    assert_eq!(fixture.start(&fixture.other, 0).await?, Start::Lost);
-    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Go);
+    assert_eq!(fixture.start(&fixture.other, 0).await?, StartReply::Lost);
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, StartReply::Go);
     Ok(())
 }
 
@@ -88,7 +88,7 @@ pub async fn keeping_what_is_not_in_hand_takes_nothing(frontier: &Arc<dyn Record
     let before = fixture.crawl_stats().await?;
     for number in 0..3 {
         assert!(!fixture.extend(&fixture.worker, number).await?);
-        assert_eq!(fixture.start(&fixture.worker, number).await?, Start::Lost);
+        assert_eq!(fixture.start(&fixture.worker, number).await?, StartReply::Lost);
     }
     let replies = [fixture.claim(&fixture.other, 0).await?, fixture.claim(&fixture.other, 1).await?];
     assert_eq!(replies, [TAKE, ClaimReply::Drop]);
@@ -107,7 +107,7 @@ pub async fn a_kept_url_that_was_never_seen_is_admitted_in_its_holders_hands(
     let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.counts.admitted, stats.pending), (1, 1));
     assert!(fixture.is_held_back(&fixture.other, 0).await?);
-    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Go);
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, StartReply::Go);
     assert!(fixture.end(&fixture.worker, 0, Terminal::Done).await?);
     Ok(())
 }
@@ -118,7 +118,7 @@ pub async fn a_kept_url_does_not_revive_a_crawl_that_is_over(frontier: &Arc<dyn 
     let lease = fixture.begin(0).await?;
     frontier.close(lease, None).await?;
     assert!(!fixture.extend(&fixture.worker, 0).await?);
-    assert_eq!(fixture.start(&fixture.worker, 0).await?, Start::Lost);
+    assert_eq!(fixture.start(&fixture.worker, 0).await?, StartReply::Lost);
     assert_eq!(fixture.crawl_stats().await?.counts.admitted, 0);
     Ok(())
 }

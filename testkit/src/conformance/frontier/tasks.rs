@@ -5,7 +5,7 @@ use std::sync::Arc;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{ClaimReply, Start, Task};
+use trawl_common::frontier::{ClaimReply, StartReply, Task};
 use trawl_common::ports::{Claim, Finish, NewWork, Result};
 use trawl_common::task::NewTask;
 use trawl_engine::{Records, TaskStart};
@@ -56,16 +56,16 @@ impl Fixture<'_> {
     }
 }
 
-const GO: TaskStart = TaskStart::This(Start::Go);
+const GO: TaskStart = TaskStart::This(StartReply::Go);
 
 /// A task is claimed, started and ended like a URL: its holder starts it, and a repeated start counts once.
 pub async fn a_task_is_claimed_started_and_ended_as_a_url_is(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let task = fixture.submit(&[fixture.task("recipe", 0.0)]).await?.remove(0);
-    assert_eq!(fixture.start_task(&task).await?, TaskStart::This(Start::Lost), "not claimed yet");
+    assert_eq!(fixture.start_task(&task).await?, TaskStart::This(StartReply::Lost), "not claimed yet");
     assert_eq!(fixture.claim_task(&task).await?, TAKE);
     assert_eq!((fixture.start_task(&task).await?, fixture.start_task(&task).await?), (GO, GO));
-    assert_eq!(frontier.start_task(&fixture.other, &task).await?, TaskStart::This(Start::Lost));
+    assert_eq!(frontier.start_task(&fixture.other, &task).await?, TaskStart::This(StartReply::Lost));
     fixture.end_task(&task).await?;
     assert_eq!(fixture.claim_task(&task).await?, ClaimReply::Drop);
     assert_eq!(fixture.status().await?, CrawlState::Finished);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use trawl_common::frontier::Recrawl;
 use trawl_common::jobs::{Hold, Job, JobOutcome, JobState, JobStatus, NewJob, Problem};
-use trawl_common::list::Entry;
+use trawl_common::list::ListEntry;
 use trawl_common::names::{CrawlId, WorkerId};
 use trawl_common::ports::{ErrorKind, JobCounts, JobFilter, JobPage, Jobs, Result, Submitted};
 use trawl_common::request::NewRequest;
@@ -111,7 +111,7 @@ pub async fn what_is_asked_for_is_given_as_it_was(jobs: &Arc<dyn Jobs>) -> Resul
     let post = NewRequest::from_json(post).expect("it is written as a request");
     let tasks =
         [r#""http://a.example/""#, r#"{"recipe": "[1]", "unique": "1", "priority": 2.5, "retries": 0}"#];
-    let [task, urgent] = tasks.map(|line| Entry::from_line(line).expect("it is written as a task"));
+    let [task, urgent] = tasks.map(|line| ListEntry::from_line(line).expect("it is written as a task"));
     let mut full = NewJob {
         project: "shop".parse().expect("it is written as a name"),
         urls: vec![

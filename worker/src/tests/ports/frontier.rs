@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{Key, Start};
+use trawl_common::frontier::{Key, StartReply};
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
@@ -69,14 +69,14 @@ impl Frontier for Memory {
         self.claim_from(|state| &mut state.tasks, &self.some_tasks, max).await
     }
 
-    async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>, Fatal> {
+    async fn start(&self, urls: &[Claim]) -> Result<Vec<StartReply>, Fatal> {
         urls.iter().for_each(|claim| self.called("start", &claim.key));
         let state = self.state();
-        let start = |claim: &Claim| state.starts.get(claim.key.as_str()).copied().unwrap_or(Start::Go);
+        let start = |claim: &Claim| state.starts.get(claim.key.as_str()).copied().unwrap_or(StartReply::Go);
         Ok(urls.iter().map(start).collect())
     }
 
-    async fn start_task(&self, task: &Claimed) -> Result<Option<Start>, Fatal> {
+    async fn start_task(&self, task: &Claimed) -> Result<Option<StartReply>, Fatal> {
         if std::mem::take(&mut self.state().comes_behind) {
             self.called("comes behind", &task.message.work);
             self.state().tasks.push_back(task.clone());

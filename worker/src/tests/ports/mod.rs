@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use trawl_backends::embedded::Embedded;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{Key, Start, Task, Work};
+use trawl_common::frontier::{Key, StartReply, Task, Work};
 use trawl_common::names::CrawlRef;
 use trawl_common::politeness::gcra::Schedule;
 use trawl_common::ports::{Claimed, NewWork, OpenCrawl, Ports, Terms};
@@ -51,7 +51,7 @@ struct State {
     lost_when_stored: BTreeSet<Key>,
     /// How often a fetch of a URL has begun that never ended.
     begun_before: HashMap<String, u32>,
-    starts: HashMap<String, Start>,
+    starts: HashMap<String, StartReply>,
     /// Whether the next task that is to begin comes behind others.
     comes_behind: bool,
     pages: HashMap<String, Duration>,
@@ -190,7 +190,7 @@ impl Memory {
     }
 
     /// Sets the reply of the frontier to the start of a URL.
-    pub(in crate::tests) fn set_start(&self, url: &str, start: Start) {
+    pub(in crate::tests) fn set_start(&self, url: &str, start: StartReply) {
         self.state().starts.insert(url.to_owned(), start);
     }
 

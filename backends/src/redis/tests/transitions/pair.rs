@@ -8,7 +8,7 @@ use trawl_common::frontier::crawl::{CrawlState, HostStats};
 use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::outcome::Reason;
 use trawl_common::frontier::source_queue::SourceQueue;
-use trawl_common::frontier::{Key, Recrawl, Start, State, Taken, UrlState, Watermark, Work};
+use trawl_common::frontier::{Key, Recrawl, StartReply, State, Taken, UrlState, Watermark, Work};
 use trawl_common::ports::{Control, ErrorKind, Finish, Stats};
 use trawl_common::request::NewRequest;
 use trawl_engine::{Linked, Linking, Parking, Past};
@@ -132,7 +132,7 @@ impl Pair {
             }
             Step::Start(who, urls) => {
                 let (who, claims) = (worker(*who), self.claims(urls));
-                let reply: Vec<Start> = self.frontier.start(&who, &claims).await.unwrap();
+                let reply: Vec<StartReply> = self.frontier.start(&who, &claims).await.unwrap();
                 assert_eq!(reply, self.rules.apply_all(urls, |url, context| url.start(&who, context)));
             }
             Step::Park(who, urls, ms, failed) => {

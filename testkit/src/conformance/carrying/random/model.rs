@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats};
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start};
+use trawl_common::frontier::{ClaimReply, MAX_STARTS, StartReply};
 
 use super::Who;
 use crate::conformance::fixture::started;
@@ -119,19 +119,19 @@ impl Model {
         self.held(who, url).is_some()
     }
 
-    pub(super) fn start(&mut self, who: Who, url: usize) -> Start {
+    pub(super) fn start(&mut self, who: Who, url: usize) -> StartReply {
         let is_paused = self.is_paused();
-        let Some(page) = self.held(who, url) else { return Start::Lost };
+        let Some(page) = self.held(who, url) else { return StartReply::Lost };
         if is_paused {
             page.holder = None;
-            return Start::Lost;
+            return StartReply::Lost;
         }
         if !page.has_started && page.starts == MAX_STARTS {
-            return Start::Poison;
+            return StartReply::Poison;
         }
         page.starts += u32::from(!page.has_started);
         page.has_started = true;
-        Start::Go
+        StartReply::Go
     }
 
     pub(super) fn park(&mut self, who: Who, url: usize, long: bool, failed: bool) -> bool {
