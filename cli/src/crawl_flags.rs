@@ -70,6 +70,6 @@ pub struct Ended<'a> {
     pub is_of_job: bool,
     /// Whether it was said what kept its sources from being read.
     pub is_told: bool,
-    /// Where its dead letters are.
+    /// The place of its dead letters.
     pub dead_letters: DeadLetters,
 }

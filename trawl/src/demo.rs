@@ -21,7 +21,7 @@ use crate::crawl;
 
 const PAGES: u32 = 200;
 
-/// Where the demo's items go.
+/// The destination of the demo's items.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Append items to FILE, as JSON Lines

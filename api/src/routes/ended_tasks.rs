@@ -105,8 +105,8 @@ impl From<ended_tasks::EndedTask> for EndedTask {
     }
 }
 
-/// Tasks that have ended lately, done or not; those that were cancelled are not listed. As many are kept as entries of the
-/// log: `log.keep`, `log.keep_bytes`
+/// Tasks that have ended lately, done or not; those that were cancelled are not listed. As many are kept as entries of
+/// the log: `log.keep`, `log.keep_bytes`
 #[utoipa::path(
     get, path = "/api/v1/tasks/ended", tag = "tasks", security(("token" = [])), params(Listing),
     responses((status = 200, body = EndedTasks))

@@ -77,12 +77,13 @@ pub(crate) struct NewCrawl {
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Overrides {
-    /// Which URLs it takes for seen: those of all crawls of its spider (`spider`), its own (`crawl`), or also those that were fetched less
-    /// than an age ago, as `12h`. Without this, `recrawl`, and either in the spider's file, it is `crawl`
+    /// Which URLs it takes for seen: those of all crawls of its spider (`spider`), its own (`crawl`), or also those
+    /// that were fetched less than an age ago, as `12h`. Without this, `recrawl`, and either in the spider's file, it
+    /// is `crawl`
     #[schema(value_type = Option<String>, example = "crawl")]
     dedup: Option<DedupScope>,
-    /// Whether what was crawled before is fetched again: `never`, `changed` (if it has), `always`, or what is older than an
-    /// age, as `12h`
+    /// Whether what was crawled before is fetched again: `never`, `changed` (if it has), `always`, or what is older
+    /// than an age, as `12h`
     #[schema(value_type = Option<String>, example = "changed")]
     recrawl: Option<Recrawl>,
     /// The crawl ends once it has done this many pages

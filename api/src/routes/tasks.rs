@@ -37,7 +37,7 @@ const MAX_CANCELLED: usize = 10_000;
 /// Maximum number of tasks whose keys are in a response.
 const MAX_KEYS: usize = 1_000;
 
-/// Where the tasks go.
+/// The destination of the tasks.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -64,7 +64,8 @@ pub(crate) struct Submitted {
     crawl: CrawlId,
     #[schema(value_type = String)]
     spider: SpiderName,
-    /// How many are new to the spider, or to the crawl if that takes in again what was done before: these are pending now
+    /// How many are new to the spider, or to the crawl if that takes in again what was done before: these are pending
+    /// now
     new: u64,
     /// How many were known already
     known: u64,
@@ -85,12 +86,13 @@ pub(crate) struct Listing {
     /// Only those of this spider
     #[param(value_type = Option<String>)]
     spider: Option<SpiderName>,
-    /// Only those that are there. Those that run are in one page, as workers said with their last heartbeat: of each worker 200 at most
+    /// Only those that are there. Those that run are in one page, as workers said with their last heartbeat: of each
+    /// worker 200 at most
     #[param(value_type = Option<PlaceOfTask>, inline)]
     place: Option<TaskPlace>,
     /// Maximum number of bytes of each recipe; unlimited if absent
     recipe_bytes: Option<usize>,
-    /// Where to go on: `next` of the page before
+    /// The position to continue at: `next` of the previous page
     cursor: Option<String>,
 }
 
@@ -114,7 +116,8 @@ pub(crate) struct PendingTask {
     spider: String,
     #[schema(value_type = PlaceOfTask)]
     place: TaskPlace,
-    /// Since when it waits, runs, or has failed; absent where that is not known, such as of a task that began some seconds ago
+    /// Since when it waits, runs, or has failed; absent where that is not known, such as of a task that began some
+    /// seconds ago
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     since: Option<String>,
@@ -156,7 +159,7 @@ pub(crate) struct PendingTask {
     retries: Option<u32>,
 }
 
-/// Where a task is that is not done
+/// The state of a task that is not done
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 #[expect(dead_code, reason = "it describes `TaskPlace`")]
@@ -314,7 +317,7 @@ pub(crate) struct ToCancel {
     /// Only those of this crawl
     #[schema(value_type = Option<String>)]
     crawl: Option<CrawlId>,
-    /// Where to go on: `next` of the answer before
+    /// The position to continue at: `next` of the previous answer
     cursor: Option<String>,
 }
 
@@ -380,8 +383,8 @@ async fn cancel_all(api: &Api, crawl: &CrawlRef, mut at: u64) -> Result<(u64, Op
     }
 }
 
-/// Submits tasks to a spider with a program. When this answers, none of them can be lost; if one of them is no task, none is taken. A call
-/// that may have been answered is safely made again if it names the crawl
+/// Submits tasks to a spider with a program. When this answers, none of them can be lost; if one of them is no task,
+/// none is taken. A call that may have been answered is safely made again if it names the crawl
 #[utoipa::path(
     post, path = "/api/v1/tasks", tag = "tasks", security(("token" = [])), params(Destination),
     request_body(content(

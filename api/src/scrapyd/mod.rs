@@ -1,7 +1,9 @@
-//! Scrapyd's JSON API (<https://scrapyd.readthedocs.io/en/stable/api.html>), at the root, so that its clients work unchanged. A Scrapyd
-//! project is a project here, a version of it is a bundle of spider files instead of an egg, and a job is a job.
+//! Scrapyd's JSON API (<https://scrapyd.readthedocs.io/en/stable/api.html>), at the root, so that its clients work
+//! unchanged. A Scrapyd project is a project here, a version of it is a bundle of spider files instead of an egg, and a
+//! job is a job.
 //!
-//! Errors are reported as by Scrapyd: `{"status": "error", "message": ...}`, with status 200 where the request is at fault.
+//! Errors are reported as by Scrapyd: `{"status": "error", "message": ...}`, with status 200 where the request is at
+//! fault.
 
 mod form;
 mod jobs;

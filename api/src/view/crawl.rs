@@ -49,18 +49,19 @@ pub(crate) struct Crawl {
     incomplete: bool,
     /// Whether it has finished and nothing came of it: no page was fetched, and no task done
     empty: bool,
-    /// Whether it has finished and found nothing new: all that its sources name was seen before, as its `dedup` says, which
-    /// someone has chosen. Such a crawl is not empty
+    /// Whether it has finished and found nothing new: all that its sources name was seen before, as its `dedup` says,
+    /// which someone has chosen. Such a crawl is not empty
     nothing_new: bool,
     /// Whether it runs, has URLs left, and none has ended for `events.stalled_after`
     stalled: bool,
-    /// Which URLs it takes for seen: those of all crawls of its spider (`spider`), its own (`crawl`), or also those that were fetched less
-    /// than an age ago, as `12h`
+    /// Which URLs it takes for seen: those of all crawls of its spider (`spider`), its own (`crawl`), or also those
+    /// that were fetched less than an age ago, as `12h`
     dedup: String,
-    /// Whether nothing more will come of it: every URL has its final state, nobody reads its sources, and the work that it
-    /// handed to other spiders is done
+    /// Whether nothing more will come of it: every URL has its final state, nobody reads its sources, and the work that
+    /// it handed to other spiders is done
     over: bool,
-    /// URLs and tasks that are pending in the crawls of other spiders to which it handed work; 0 while it has pending ones itself
+    /// URLs and tasks that are pending in the crawls of other spiders to which it handed work; 0 while it has pending
+    /// ones itself
     handed_pending: u64,
     #[serde(flatten)]
     counters: Counters,
@@ -72,8 +73,8 @@ pub(crate) struct Crawl {
     items: u64,
     /// How many of each kind; those of a spider without kinds have an empty name
     item_kinds: BTreeMap<String, u64>,
-    /// In a crawl that fetches pages again, how many are `new`, `changed`, `unchanged` and `gone`; also those of pages whose
-    /// servers said that they had not changed, which are not among `items`
+    /// In a crawl that fetches pages again, how many are `new`, `changed`, `unchanged` and `gone`; also those of pages
+    /// whose servers said that they had not changed, which are not among `items`
     item_changes: BTreeMap<String, u64>,
     /// The number of URLs by the reason why they ended, as `failed:http`
     reasons: BTreeMap<String, u64>,

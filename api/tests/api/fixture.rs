@@ -52,7 +52,7 @@ pub(crate) struct Fixture {
     _stops: DropGuard,
     _server: JoinSet<()>,
     vhost: Option<VirtualHost>,
-    /// Where a fleet's workers store items.
+    /// The stream in which a fleet's workers store items.
     pub(crate) broker: Option<Arc<RabbitMq>>,
 }
 
@@ -329,7 +329,7 @@ fn settlement(Claimed { message, .. }: Claimed, terminal: Terminal) -> Settlemen
     Settlement { message, disposition: Disposition::Finish(Box::new(ending)) }
 }
 
-/// Where spiders are tried, as `trawl api` does it.
+/// Tries spiders, as `trawl api` does it.
 fn try_page(settings: Settings, schedules: &Arc<dyn Hosts>) -> TryPage {
     let trials = Arc::new(Trials::start(Arc::new(settings), Arc::clone(schedules)).unwrap());
     Arc::new(move |spider, ready, url| Arc::clone(&trials).attempt(spider, ready, url).boxed())

@@ -1,4 +1,4 @@
-//! Where items go.
+//! The destinations of items.
 
 mod append;
 mod columns;

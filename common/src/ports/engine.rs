@@ -52,7 +52,7 @@ pub struct Joining {
     pub worker: WorkerId,
     /// The settings of the worker.
     pub settings: Settings,
-    /// Where the engine reports problems.
+    /// The engine's problems are reported here.
     pub health: Arc<Health>,
     /// Checks the requests of other programs.
     pub requests: Arc<dyn Requests>,

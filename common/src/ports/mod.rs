@@ -96,7 +96,7 @@ pub struct Ports {
     pub schedules: Arc<dyn Schedules>,
     /// Commands to crawls.
     pub control: Arc<dyn Control>,
-    /// Where items and files go.
+    /// The destinations of items and files.
     pub sink_factory: Arc<dyn SinkFactory>,
     /// The log, for people.
     pub logs: Arc<dyn Logs>,

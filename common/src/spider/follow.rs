@@ -16,8 +16,8 @@ pub struct Follow {
     pub area: Option<Selector>,
     /// Whether all links of a page are followed; if not, only those of `next`.
     pub links: bool,
-    /// URLs to follow in addition, found in a page or in JSON. The pages that they lead to have the depth of this page, so `depth` does not cut off a
-    /// paginated list.
+    /// URLs to follow in addition, found in a page or in JSON. The pages that they lead to have the depth of this page,
+    /// so `depth` does not cut off a paginated list.
     pub next: Vec<Selector>,
     /// Maximum number of links from the start.
     pub depth: u16,

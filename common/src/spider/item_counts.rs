@@ -67,7 +67,8 @@ impl ItemCounts {
         self.by_kind.values().sum()
     }
 
-    /// Returns what they add to the reasons in the stats: `items:offer` 3, `change:new` 3, `has:price` 2, `with:offer.price` 1.
+    /// Returns what they add to the reasons in the stats: `items:offer` 3, `change:new` 3, `has:price` 2,
+    /// `with:offer.price` 1.
     pub fn reasons(&self) -> impl Iterator<Item = (String, u64)> {
         let named = |prefix: &'static str, counts: &'_ BTreeMap<String, u64>| {
             counts.iter().map(|(name, number)| (format!("{prefix}{name}"), *number)).collect::<Vec<_>>()

@@ -134,8 +134,8 @@ pub enum FieldSource {
     /// `json`: a JSON Pointer (RFC 6901) or a JSONPath (RFC 9535), into a JSON response. A list that it finds is as
     /// many values, unless the kind is JSON.
     Json(Sited<String>),
-    /// `jmespath`: the value that a JMESPath expression finds or makes of a JSON response. A list is as many values, unless
-    /// the kind is JSON.
+    /// `jmespath`: the value that a JMESPath expression finds or makes of a JSON response. A list is as many values,
+    /// unless the kind is JSON.
     JmesPath(Sited<String>),
     /// `header`: a header field of the response.
     Header(Sited<String>),

@@ -212,8 +212,8 @@ impl Spider {
         self.items.iter().map(|rule| (rule.name.as_deref(), rule.fields.clone())).chain(files)
     }
 
-    /// Whether its links say which kinds of pages led to them, and pass on values, or where in a list they are: then all its pages are
-    /// [requests](crate::request) with data, so that it admits each once, whichever link comes first.
+    /// Whether its links say which kinds of pages led to them, and pass on values, or where in a list they are: then
+    /// all its pages are [requests](crate::request) with data, so that it admits each once, whichever link comes first.
     pub fn tracks(&self) -> bool {
         let carries = self.carried().next().is_some() || !self.paginate.is_empty();
         let mut rules = self.pages.iter().flat_map(|kind| kind.follow.iter().flatten());

@@ -33,8 +33,8 @@ pub struct Visited {
     pub answer: Option<PageAnswer>,
 }
 
-/// The answer to the last request for a page, for people who ask what came of it. Its text has the status, the number of
-/// links, and the final URL of redirects if there were any.
+/// The answer to the last request for a page, for people who ask what came of it. Its text has the status, the number
+/// of links, and the final URL of redirects if there were any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageAnswer {
     /// The status: 304 if the server said that the page had not changed.

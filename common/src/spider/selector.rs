@@ -7,8 +7,8 @@ use crate::mistake::Sited;
 /// A selector of elements of a page, or of values of JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selector {
-    /// A CSS selector in the notation of Scrapy; or a JSON Pointer or JSONPath into a JSON response, which begins with `/`
-    /// or `$`.
+    /// A CSS selector in the notation of Scrapy; or a JSON Pointer or JSONPath into a JSON response, which begins with
+    /// `/` or `$`.
     Text(Sited<String>),
     /// `xpath`: an XPath 1.0 expression.
     XPath(Sited<String>),

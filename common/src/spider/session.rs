@@ -131,8 +131,8 @@ impl Login {
 }
 
 impl Spider {
-    /// Returns the name of its session; `None` if it has none. Another way to log in, or another account, has a session of
-    /// its own.
+    /// Returns the name of its session; `None` if it has none. Another way to log in, or another account, has a session
+    /// of its own.
     pub fn session_id(&self) -> Option<SessionId> {
         let session = self.session.as_ref()?;
         let owner = match &session.share {

@@ -3,7 +3,7 @@
 use crate::request::{NewRequest, RequestTemplate};
 use crate::task::NewTask;
 
-/// Where a crawl begins. Each is a URL, or for sitemaps and robots also a file.
+/// The start of a crawl. Each is a URL, or for sitemaps and robots also a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Start {
     /// Sitemaps, sitemap indexes, feeds, lists of URLs.

@@ -385,7 +385,7 @@ pub(crate) struct Url {
     pub(crate) dead_letter: Option<DeadLetter>,
     pub(crate) page: Option<PageHistory>,
     pub(crate) request: Option<Request>,
-    /// Where it is, why, and the next step.
+    /// Its state, the reason, and the next step.
     pub(crate) words: Vec<Text>,
 }
 

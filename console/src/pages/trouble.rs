@@ -31,7 +31,7 @@ pub(crate) struct Trouble {
     pub(crate) since: Option<Time>,
     /// The causes, and the next step.
     pub(crate) words: Vec<Text>,
-    /// Where to read on: label and address.
+    /// Further pages: label and address.
     pub(crate) links: Vec<(&'static str, String)>,
 }
 

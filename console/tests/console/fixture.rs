@@ -251,7 +251,7 @@ impl Person<'_> {
 }
 
 impl Shown {
-    /// Where a browser is sent.
+    /// The address that a browser is sent to.
     pub(crate) fn location(&self) -> &str {
         assert_eq!(self.status, 303, "{}", self.text);
         self.headers[LOCATION].to_str().unwrap()

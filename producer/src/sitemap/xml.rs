@@ -87,7 +87,7 @@ fn walk(
     }
 }
 
-/// Where in the document the reading is.
+/// The position of the reading in the document.
 struct Walker {
     dialect: Option<&'static Dialect>,
     depth: usize,

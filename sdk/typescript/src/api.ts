@@ -609,8 +609,8 @@ export interface paths {
         get: operations["list_tasks"];
         put?: never;
         /**
-         * Submits tasks to a spider with a program. When this answers, none of them can be lost; if one of them is no task, none is taken. A call
-         *     that may have been answered is safely made again if it names the crawl
+         * Submits tasks to a spider with a program. When this answers, none of them can be lost; if one of them is no task,
+         *     none is taken. A call that may have been answered is safely made again if it names the crawl
          */
         post: operations["submit_tasks"];
         delete?: never;
@@ -644,8 +644,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tasks that have ended lately, done or not; those that were cancelled are not listed. As many are kept as entries of the
-         *     log: `log.keep`, `log.keep_bytes`
+         * Tasks that have ended lately, done or not; those that were cancelled are not listed. As many are kept as entries of
+         *     the log: `log.keep`, `log.keep_bytes`
          */
         get: operations["list_ended_tasks"];
         put?: never;
@@ -869,8 +869,8 @@ export interface components {
             /** @description Its id */
             crawl: string;
             /**
-             * @description Which URLs it takes for seen: those of all crawls of its spider (`spider`), its own (`crawl`), or also those that were fetched less
-             *     than an age ago, as `12h`
+             * @description Which URLs it takes for seen: those of all crawls of its spider (`spider`), its own (`crawl`), or also those
+             *     that were fetched less than an age ago, as `12h`
              */
             dedup: string;
             /** @description Whether every source has been read to its end */
@@ -879,14 +879,15 @@ export interface components {
             empty: boolean;
             /**
              * Format: int64
-             * @description URLs and tasks that are pending in the crawls of other spiders to which it handed work; 0 while it has pending ones itself
+             * @description URLs and tasks that are pending in the crawls of other spiders to which it handed work; 0 while it has pending
+             *     ones itself
              */
             handed_pending: number;
             /** @description Whether sources of it were not read to their end: whoever read them died, was stopped, or met an error */
             incomplete: boolean;
             /**
-             * @description In a crawl that fetches pages again, how many are `new`, `changed`, `unchanged` and `gone`; also those of pages whose
-             *     servers said that they had not changed, which are not among `items`
+             * @description In a crawl that fetches pages again, how many are `new`, `changed`, `unchanged` and `gone`; also those of pages
+             *     whose servers said that they had not changed, which are not among `items`
              */
             item_changes: {
                 [key: string]: number;
@@ -910,13 +911,13 @@ export interface components {
             /** @description The problems of the crawl, one sentence each, such as that it is incomplete, or why it is empty */
             notes?: string[];
             /**
-             * @description Whether it has finished and found nothing new: all that its sources name was seen before, as its `dedup` says, which
-             *     someone has chosen. Such a crawl is not empty
+             * @description Whether it has finished and found nothing new: all that its sources name was seen before, as its `dedup` says,
+             *     which someone has chosen. Such a crawl is not empty
              */
             nothing_new: boolean;
             /**
-             * @description Whether nothing more will come of it: every URL has its final state, nobody reads its sources, and the work that it
-             *     handed to other spiders is done
+             * @description Whether nothing more will come of it: every URL has its final state, nobody reads its sources, and the work that
+             *     it handed to other spiders is done
              */
             over: boolean;
             /**
@@ -1349,8 +1350,9 @@ export interface components {
         /** @description Settings that override a spider's file in one crawl */
         Overrides: {
             /**
-             * @description Which URLs it takes for seen: those of all crawls of its spider (`spider`), its own (`crawl`), or also those that were fetched less
-             *     than an age ago, as `12h`. Without this, `recrawl`, and either in the spider's file, it is `crawl`
+             * @description Which URLs it takes for seen: those of all crawls of its spider (`spider`), its own (`crawl`), or also those
+             *     that were fetched less than an age ago, as `12h`. Without this, `recrawl`, and either in the spider's file, it
+             *     is `crawl`
              * @example crawl
              */
             dedup?: string | null;
@@ -1365,8 +1367,8 @@ export interface components {
              */
             max_pages?: number | null;
             /**
-             * @description Whether what was crawled before is fetched again: `never`, `changed` (if it has), `always`, or what is older than an
-             *     age, as `12h`
+             * @description Whether what was crawled before is fetched again: `never`, `changed` (if it has), `always`, or what is older
+             *     than an age, as `12h`
              * @example changed
              */
             recrawl?: string | null;
@@ -1431,7 +1433,10 @@ export interface components {
              * @description How often it is tried again; absent if that is as its spider says
              */
             retries?: number;
-            /** @description Since when it waits, runs, or has failed; absent where that is not known, such as of a task that began some seconds ago */
+            /**
+             * @description Since when it waits, runs, or has failed; absent where that is not known, such as of a task that began some
+             *     seconds ago
+             */
             since?: string;
             spider: string;
             /** @description Its key */
@@ -1471,7 +1476,7 @@ export interface components {
             worker: string;
         };
         /**
-         * @description Where a task is that is not done
+         * @description The state of a task that is not done
          * @enum {string}
          */
         PlaceOfTask: "waiting" | "running" | "parked" | "failed";
@@ -1655,7 +1660,8 @@ export interface components {
             known: number;
             /**
              * Format: int64
-             * @description How many are new to the spider, or to the crawl if that takes in again what was done before: these are pending now
+             * @description How many are new to the spider, or to the crawl if that takes in again what was done before: these are pending
+             *     now
              */
             new: number;
             spider: string;
@@ -1692,7 +1698,7 @@ export interface components {
         ToCancel: {
             /** @description Only those of this crawl */
             crawl?: string | null;
-            /** @description Where to go on: `next` of the answer before */
+            /** @description The position to continue at: `next` of the previous answer */
             cursor?: string | null;
             /** @description Their keys, at most 10,000; all of the crawl without them */
             tasks?: string[] | null;
@@ -3517,11 +3523,14 @@ export interface operations {
                 crawl?: string;
                 /** @description Only those of this spider */
                 spider?: string;
-                /** @description Only those that are there. Those that run are in one page, as workers said with their last heartbeat: of each worker 200 at most */
+                /**
+                 * @description Only those that are there. Those that run are in one page, as workers said with their last heartbeat: of each
+                 *     worker 200 at most
+                 */
                 place?: "waiting" | "running" | "parked" | "failed";
                 /** @description Maximum number of bytes of each recipe; unlimited if absent */
                 recipe_bytes?: number;
-                /** @description Where to go on: `next` of the page before */
+                /** @description The position to continue at: `next` of the previous page */
                 cursor?: string;
             };
             header?: never;

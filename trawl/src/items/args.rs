@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Begin CSV with the mark of UTF-8, without which Excel takes it for the encoding of its language
     #[arg(long)]
     pub(super) bom: bool,
-    /// Where to begin: first, next (what comes from now on), an offset, or about a time: 2026-01-31T12:00:00Z
+    /// First item to read: first, next (what comes from now on), an offset, or about a time: 2026-01-31T12:00:00Z
     #[arg(long, value_name = "PLACE", default_value = "first")]
     pub(super) from: StartArg,
     /// Go on from where the reader NAME was, whatever --from says; its place moves when lines are written

@@ -33,7 +33,7 @@ use trawl_testkit::changing_site::{ChangingPage, ChangingSite};
 use crate::support::LIMIT;
 use crate::{asked, item, items, unchanged, whole};
 
-/// Where a process dies: it never gets past it.
+/// The point at which a process dies: it never gets past it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Death {
     /// The items are stored nowhere.

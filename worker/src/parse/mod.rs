@@ -64,8 +64,9 @@ impl Parser {
         Ok(Self { threads, heavy, light_trees: half, heavy_trees: MemoryBudget::new(memory / 2) })
     }
 
-    /// Extracts from a page that was fetched from `url` by `request`, if that is not plain. A page that is refused or takes too long is a
-    /// failure of class `parse`, and one that makes the parser panic of class `crash`. Waits while all threads are busy.
+    /// Extracts from a page that was fetched from `url` by `request`, if that is not plain. A page that is refused or
+    /// takes too long is a failure of class `parse`, and one that makes the parser panic of class `crash`. Waits while
+    /// all threads are busy.
     pub(crate) async fn read(
         &self,
         extractor: Arc<Extractor>,

@@ -174,8 +174,8 @@ async fn store(
 
 /// Writes pages to every sink. Each sink is retried separately: pages that it has stored are not sent again because
 /// another sink is unavailable. People fix a table that lacks a column, or a file that another process writes to, while
-/// other spiders continue. `of` are the messages of the pages. Returns whether all sinks have all pages; false if none of
-/// the pages is this worker's any more.
+/// other spiders continue. `of` are the messages of the pages. Returns whether all sinks have all pages; false if none
+/// of the pages is this worker's any more.
 async fn put(
     storage: &Storage,
     spider: &LoadedSpider,

@@ -64,7 +64,7 @@ const MIN_WITHOUT_FIELD: u64 = 3;
 /// Minimum number of fetched URLs of a small crawl that say something, if all but one have failed.
 const MIN_FAILED: u64 = 5;
 
-/// Where a crawl stands.
+/// The state of a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr, strum::Display, strum::EnumString, strum::VariantNames)]

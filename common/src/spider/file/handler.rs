@@ -126,7 +126,7 @@ mod tests {
     use super::super::{Reading, read};
     use super::*;
     use crate::settings::{Items, Spiders};
-    use crate::spider::{Mode, Origin, Spider};
+    use crate::spider::{Mode, Origin, ProxyUse, Spider};
 
     fn usual() -> Spider {
         Spider::without_file("payments".parse().unwrap(), &Items::default())

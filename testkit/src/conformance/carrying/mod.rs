@@ -60,7 +60,7 @@ pub struct Carrier {
     pub control: Arc<dyn Control>,
     /// The engine's page history.
     pub pages: Arc<dyn PageHistories>,
-    /// Where the engine reports problems.
+    /// The engine's problems are reported here.
     pub health: Arc<Health>,
     /// Whether its workers claim URLs before they are requested.
     pub claims_ahead: bool,

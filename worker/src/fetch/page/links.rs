@@ -13,9 +13,9 @@ use crate::job::ClaimedUrl;
 use crate::job::new_work::routed;
 use crate::programs::say_refused;
 
-/// The links of a page that are within its spider's scope, may be asked for and are not known yet, and what its program asks for besides, each with
-/// its lane and its deadline, and what limits left out of them. `landed` is where redirects led to it: its start may be elsewhere than people
-/// wrote, and what links to itself is read already.
+/// The links of a page that are within its spider's scope, may be asked for and are not known yet, and what its program
+/// asks for besides, each with its lane and its deadline, and what limits left out of them. `landed` is where redirects
+/// led to it: its start may be elsewhere than people wrote, and what links to itself is read already.
 pub(super) fn to_follow(
     fetching: &Fetching,
     job: &ClaimedUrl,

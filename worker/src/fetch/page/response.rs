@@ -80,8 +80,8 @@ async fn cached(fetching: &Fetching, job: &ClaimedUrl, history: &RememberedPage)
     })
 }
 
-/// Whether redirects may lead from a job's URL to this page, which they did for another: its spider may go there, the pace of the host is
-/// the one by which the URL was scheduled, and its robots.txt is known to allow it.
+/// Whether redirects may lead from a job's URL to this page, which they did for another: its spider may go there, the
+/// pace of the host is the one by which the URL was scheduled, and its robots.txt is known to allow it.
 fn may_be_led(fetching: &Fetching, job: &ClaimedUrl, page: &CanonicalUrl) -> bool {
     let ClaimedUrl { url, spider, .. } = job;
     let mut trail = Trail::at(url.clone(), None, MAX_REDIRECTS);
