@@ -14,7 +14,7 @@ use trawl_common::settings;
 use super::newer::is_brokers;
 
 /// The header of the signature.
-pub const SIGNATURE: &str = "sig";
+pub(crate) const SIGNATURE: &str = "sig";
 /// Number of bytes of a signature that are sent: 128 bits.
 const LENGTH: usize = 16;
 

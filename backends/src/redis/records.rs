@@ -84,13 +84,13 @@ impl RedisRecords {
 
     /// Sets the retention of finished crawls.
     #[must_use]
-    pub fn with_keep(self, keep: Keep) -> Self {
+    pub(crate) fn with_keep(self, keep: Keep) -> Self {
         Self { keep, ..self }
     }
 
     /// Sets the thresholds for events of crawls that have not ended.
     #[must_use]
-    pub fn with_events(self, events: Events) -> Self {
+    pub(crate) fn with_events(self, events: Events) -> Self {
         Self { events, ..self }
     }
 
@@ -102,7 +102,7 @@ impl RedisRecords {
 
     /// Keeps the journal up to date with this store's jobs, deployed spiders and schedules.
     #[must_use]
-    pub fn with_journal(self, journal: Arc<RedisJournal>) -> Self {
+    pub(crate) fn with_journal(self, journal: Arc<RedisJournal>) -> Self {
         Self { journal: Some(journal), ..self }
     }
 

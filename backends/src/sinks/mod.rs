@@ -66,7 +66,7 @@ impl Sinks {
 
     /// Creates the sinks of a fleet's worker, with a broker for the stream, and with restrictions on the databases that
     /// spiders of crawls name.
-    pub fn for_fleet(
+    pub(crate) fn for_fleet(
         worker: WorkerId,
         default: Vec<SinkSettings>,
         broker: Arc<RabbitMq>,

@@ -30,7 +30,7 @@ impl UnixMs {
     }
 
     /// Returns the instant as used in names, to the second: `20231114-221320`.
-    pub fn stamp(self) -> String {
+    pub(crate) fn stamp(self) -> String {
         let digits: String = self.to_string().chars().filter(char::is_ascii_digit).take(14).collect();
         let (day, time) = digits.split_at(8);
         format!("{day}-{time}")

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
 /// The wait for more after the first of a batch. A page takes far longer.
-pub const LINGER: Duration = Duration::from_millis(5);
+pub(crate) const LINGER: Duration = Duration::from_millis(5);
 
 /// Number that is enough for one call, which costs little more than they do one by one.
 const MIN_BATCH: usize = 16;

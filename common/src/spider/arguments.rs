@@ -160,7 +160,7 @@ impl Arguments {
     }
 
     /// Returns the arguments to which declarations give a value.
-    pub fn of_declared(declared: &Declarations) -> Self {
+    pub(crate) fn of_declared(declared: &Declarations) -> Self {
         let value = |(name, declaration): (&String, &Declaration)| {
             Some((name.parse().ok()?, declaration.value.as_ref()?.parse().ok()?))
         };

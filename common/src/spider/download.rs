@@ -32,7 +32,7 @@ pub struct Download {
 
 impl Download {
     /// The name of a rule without one.
-    pub const DEFAULT_NAME: &str = "file";
+    pub(crate) const DEFAULT_NAME: &str = "file";
 
     /// Default maximum size of a file.
     pub const DEFAULT_MAX_SIZE: ByteSize = ByteSize::mb(50);

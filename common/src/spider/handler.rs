@@ -63,7 +63,7 @@ pub enum ProxyUse {
 
 impl Handler {
     /// Maximum timeout of a task.
-    pub const MAX_TIMEOUT: Duration = minutes(7 * 24 * 60);
+    pub(crate) const MAX_TIMEOUT: Duration = minutes(7 * 24 * 60);
 
     /// Creates a program that is run in a mode, with the default limits.
     pub fn new(run: Vec<String>, mode: Mode) -> Self {
@@ -81,7 +81,7 @@ impl Handler {
     }
 
     /// Returns whether it reads the pages of its spider, in place of `[fields]`.
-    pub fn reads_pages(&self) -> bool {
+    pub(crate) fn reads_pages(&self) -> bool {
         self.mode == Mode::Stream
     }
 }

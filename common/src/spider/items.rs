@@ -24,7 +24,7 @@ pub struct ItemRule {
 impl ItemRule {
     /// Returns the default fields of every page: `title`, `description`, `canonical`, `language`, `link_count`, with
     /// the setting `links` also those, and the settings' own fields, which may replace these.
-    pub fn of_every_page(items: &settings::Items) -> Self {
+    pub(crate) fn of_every_page(items: &settings::Items) -> Self {
         let links = items.links.then_some(PageField::Links);
         let defaults = PageField::DEFAULTS.into_iter().chain(links);
         let mut fields: Vec<(String, Field)> =
@@ -218,7 +218,7 @@ pub enum PageField {
 
 impl PageField {
     /// The default fields of every page.
-    pub const DEFAULTS: [Self; 5] =
+    pub(crate) const DEFAULTS: [Self; 5] =
         [Self::Title, Self::Description, Self::Canonical, Self::Language, Self::LinkCount];
     /// All page fields.
     pub const ALL: [Self; 9] = [

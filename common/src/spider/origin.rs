@@ -26,7 +26,7 @@ impl<'a> Origin<'a> {
     }
 
     /// Returns whether it is tried for a caller.
-    pub fn is_tried(self) -> bool {
+    pub(crate) fn is_tried(self) -> bool {
         matches!(self, Self::Tried(_))
     }
 }

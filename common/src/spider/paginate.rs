@@ -55,5 +55,5 @@ pub enum Parameter {
 
 impl Paginate {
     /// The maximum number of pages of a list unless the file sets one.
-    pub const DEFAULT_MAX_PAGES: NonZeroU32 = NonZeroU32::new(1_000).expect("a constant above 0");
+    pub(crate) const DEFAULT_MAX_PAGES: NonZeroU32 = NonZeroU32::new(1_000).expect("a constant above 0");
 }

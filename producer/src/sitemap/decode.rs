@@ -62,7 +62,7 @@ impl<R: Read> Plain<R> {
     }
 
     /// Decodes the source to UTF-8, if its header names another charset.
-    pub fn into_utf_8<'a>(self, origin: &Origin) -> Box<dyn Read + 'a>
+    pub(crate) fn into_utf_8<'a>(self, origin: &Origin) -> Box<dyn Read + 'a>
     where
         R: 'a,
     {

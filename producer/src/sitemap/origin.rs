@@ -17,7 +17,7 @@ pub struct Origin {
 
 impl Origin {
     /// Returns the origin of a response to `url` with this `head`.
-    pub fn from_response(url: &CanonicalUrl, head: &Response) -> Self {
+    pub(crate) fn from_response(url: &CanonicalUrl, head: &Response) -> Self {
         Self {
             url: Some(head.redirected_to.as_ref().unwrap_or(url).to_url()),
             charset: head.content_type().and_then(charset::from_content_type),

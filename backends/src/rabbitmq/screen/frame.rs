@@ -3,7 +3,7 @@
 /// Maximum nesting of tables and arrays. The broker's own `x-death` has four levels.
 pub const MAX_DEPTH: usize = 32;
 /// The header that replaces unreadable ones; its value is the rest of their bytes.
-pub const UNREADABLE: &str = "unreadable";
+pub(crate) const UNREADABLE: &str = "unreadable";
 
 /// The kinds of frames with data from a publisher, apart from a message's body.
 #[derive(Clone, Copy)]

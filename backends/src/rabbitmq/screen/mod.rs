@@ -16,7 +16,8 @@ use std::task::{Context, Poll, ready};
 use futures::io::{AsyncRead, AsyncWrite};
 use parking_lot::Mutex;
 
-pub use self::frame::{MAX_DEPTH, UNREADABLE};
+pub use self::frame::MAX_DEPTH;
+pub(super) use self::frame::UNREADABLE;
 pub(super) use self::runtime::Screening;
 
 /// Number of bytes read at once.

@@ -87,7 +87,7 @@ impl RedisHosts {
 
     /// Announces back-offs that are at least as long as `from`; none if it is zero.
     #[must_use]
-    pub fn with_backoffs_from(self, from: Duration) -> Self {
+    pub(crate) fn with_backoffs_from(self, from: Duration) -> Self {
         Self { told_from: from, ..self }
     }
 

@@ -53,7 +53,7 @@ impl RedisJobs {
 
     /// Also writes every change to the journal.
     #[must_use]
-    pub fn with_journal(self, journal: Arc<RedisJournal>) -> Self {
+    pub(crate) fn with_journal(self, journal: Arc<RedisJournal>) -> Self {
         let scripts = JobScripts::new(Clock::SERVER, Guard::Journal);
         Self { journal: Journaled::by(journal), scripts, ..self }
     }

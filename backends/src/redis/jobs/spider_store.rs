@@ -43,7 +43,7 @@ impl RedisSpiderStore {
 
     /// Also writes every change to the journal.
     #[must_use]
-    pub fn with_journal(self, journal: Arc<RedisJournal>) -> Self {
+    pub(crate) fn with_journal(self, journal: Arc<RedisJournal>) -> Self {
         Self { journal: Journaled::by(journal), ..self }
     }
 

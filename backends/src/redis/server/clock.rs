@@ -21,7 +21,7 @@ impl RedisRecords {
     }
 
     /// Measures Redis' clock. Fails with `Refused` if this machine's own differs much.
-    pub async fn check_clock(&self) -> Result<()> {
+    pub(crate) async fn check_clock(&self) -> Result<()> {
         self.follow_clock().await?;
         match clock_check::disagreement() {
             Some(apart) => Err(Error::new(ErrorKind::Refused, apart)),

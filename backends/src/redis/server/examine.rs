@@ -67,7 +67,7 @@ pub async fn examine(settings: &settings::Redis) -> Vec<Finding> {
 }
 
 /// Logs a warning if the server may evict records when its memory is full.
-pub async fn warn_of_eviction(link: &Link) {
+pub(crate) async fn warn_of_eviction(link: &Link) {
     if let Some(policy) = eviction(link).await {
         warn!("{}", evicting(&policy));
     }

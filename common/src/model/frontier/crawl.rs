@@ -18,27 +18,27 @@ pub const ITEMS: &str = "items:";
 pub const CHANGES: &str = "change:";
 
 /// The beginning of reasons that count items which have a field that `[expect]` names.
-pub const HAS: &str = "has:";
+pub(crate) const HAS: &str = "has:";
 
 /// The reason that counts items which equal one of another page of the crawl, where `[quality]` looks at them.
-pub const DUPLICATES: &str = "duplicate:items";
+pub(crate) const DUPLICATES: &str = "duplicate:items";
 
 /// The reason that counts pages which gave no item although their spider extracts some.
-pub const WITHOUT_ITEMS: &str = "done:without_items";
+pub(crate) const WITHOUT_ITEMS: &str = "done:without_items";
 
 /// The reason that counts those of them that have a field for a password, as a log-in page has, though their spider
 /// does not log in.
-pub const LOGIN_FORM: &str = "done:login_form";
+pub(crate) const LOGIN_FORM: &str = "done:login_form";
 
 /// The beginning of reasons that count pages which lack a required field.
 const MISSING: &str = "missing:";
 
 /// The beginning of reasons that count pages of which an item has a required field: `with:price`, of a kind of items
 /// `with:product.price`.
-pub const WITH: &str = "with:";
+pub(crate) const WITH: &str = "with:";
 
 /// The beginning of reasons that count pages of which no item has a required field.
-pub const WITHOUT: &str = "without:";
+pub(crate) const WITHOUT: &str = "without:";
 
 /// The reason that counts entries of sources which are no URLs.
 const INVALID: &str = "dropped:invalid";
@@ -47,10 +47,10 @@ const INVALID: &str = "dropped:invalid";
 pub const SEEN: &str = "dropped:seen";
 
 /// The reason that counts entries of sources which were seen, and failed for good in an earlier crawl of the spider.
-pub const FAILED_BEFORE: &str = "dropped:failed_before";
+pub(crate) const FAILED_BEFORE: &str = "dropped:failed_before";
 
 /// The beginning of reasons that count what pages and tasks handed to another spider.
-pub const HANDED: &str = "handed:";
+pub(crate) const HANDED: &str = "handed:";
 
 /// The time for which a crawl that has ended counts as recent.
 pub const RECENT: Duration = Duration::from_secs(24 * 3600);
@@ -142,7 +142,7 @@ impl Counts {
     }
 
     /// Whether more than `percent` of many fetched URLs have failed.
-    pub fn is_mostly_failed(&self, percent: u8) -> bool {
+    pub(crate) fn is_mostly_failed(&self, percent: u8) -> bool {
         let fetched = self.done + self.failed;
         fetched >= MIN_PAGES && self.failed * 100 > fetched * u64::from(percent)
     }
@@ -338,7 +338,7 @@ impl CrawlStats {
     }
 
     /// Whether it has fetched nothing because pages were as they were.
-    pub fn found_all_as_it_was(&self) -> bool {
+    pub(crate) fn found_all_as_it_was(&self) -> bool {
         self.counts.done == 0 && self.found_some_as_they_were()
     }
 
@@ -350,7 +350,7 @@ impl CrawlStats {
     }
 
     /// Whether it was given nothing that its spider had not seen.
-    pub fn found_nothing_new(&self) -> bool {
+    pub(crate) fn found_nothing_new(&self) -> bool {
         let Counts { done, failed, .. } = self.counts;
         self.dedup == DedupScope::Spider && done + failed == 0 && self.reasons.contains_key(SEEN)
     }
@@ -361,7 +361,7 @@ impl CrawlStats {
     }
 
     /// The number of pages that it has left out because they were as they were.
-    pub fn as_they_were(&self) -> u64 {
+    pub(crate) fn as_they_were(&self) -> u64 {
         const AS_THEY_WERE: [&str; 4] =
             ["skipped:unchanged", "skipped:fresh", "dropped:unchanged", "dropped:fresh"];
         AS_THEY_WERE.iter().filter_map(|reason| self.reasons.get(*reason)).sum()
@@ -374,7 +374,7 @@ impl CrawlStats {
     }
 
     /// The required fields that several pages lack, and none has, each with the number of pages that lack it.
-    pub fn lost_fields(&self) -> impl Iterator<Item = (&str, u64)> {
+    pub(crate) fn lost_fields(&self) -> impl Iterator<Item = (&str, u64)> {
         let lost =
             self.required.iter().filter(|(_, pages)| pages.with == 0 && pages.without >= MIN_WITHOUT_FIELD);
         lost.map(|(field, pages)| (field.as_str(), pages.without))
@@ -400,7 +400,7 @@ impl CrawlStats {
 
     /// Whether many of its pages gave no item, and none gave any, although its spider extracts some. Always false if
     /// pages were left out because they were as they were: those may have items.
-    pub fn has_no_items(&self) -> bool {
+    pub(crate) fn has_no_items(&self) -> bool {
         let without = self.reasons.get(WITHOUT_ITEMS).copied().unwrap_or_default();
         self.items == 0 && without >= MIN_PAGES && !self.found_some_as_they_were()
     }
@@ -422,7 +422,7 @@ impl CrawlStats {
     }
 
     /// Returns the ad-hoc crawls of the spiders to which its pages and tasks handed work.
-    pub fn handed_to(&self) -> impl Iterator<Item = CrawlRef> {
+    pub(crate) fn handed_to(&self) -> impl Iterator<Item = CrawlRef> {
         let spiders = self.reasons.keys().filter_map(|reason| reason.strip_prefix(HANDED)?.parse().ok());
         spiders.map(CrawlRef::adhoc_of)
     }

@@ -161,7 +161,7 @@ impl RequestKey {
     }
 
     /// Returns the key of a GET of `url` that carries data, and has no `unique` of its own.
-    pub fn of_get(url: &CanonicalUrl) -> Self {
+    pub(crate) fn of_get(url: &CanonicalUrl) -> Self {
         Self::new(url, &NewRequest::get(url.as_str()))
     }
 

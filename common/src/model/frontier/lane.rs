@@ -47,7 +47,7 @@ impl Lane {
     }
 
     /// Deserializes a lane that a URL can be routed to.
-    pub fn of_urls<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    pub(crate) fn of_urls<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match Self::deserialize(deserializer)? {
             Self::Task => Err(de::Error::custom("a URL is routed to `priority` or `bulk`")),
             lane => Ok(lane),

@@ -119,7 +119,7 @@ impl State {
     }
 
     /// Returns whether its holder has neither extended its lease nor settled it within `possession`.
-    pub fn has_lapsed(&self, now: UnixMs, possession: Duration) -> bool {
+    pub(crate) fn has_lapsed(&self, now: UnixMs, possession: Duration) -> bool {
         matches!(self, Self::Held { since, .. } if since.plus(possession) < now)
     }
 }

@@ -21,7 +21,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// Returns the verdict with this number.
-    pub fn from_number(number: u64) -> Option<Self> {
+    pub(crate) fn from_number(number: u64) -> Option<Self> {
         match number {
             0 => Some(Self::Done),
             1 => Some(Self::Failed),

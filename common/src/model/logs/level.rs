@@ -42,7 +42,7 @@ impl LogLevel {
     }
 
     /// Returns the level of a number, if there is one.
-    pub fn of_number(number: u8) -> Option<Self> {
+    pub(crate) fn of_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.number() == number)
     }
 }

@@ -17,7 +17,7 @@ pub use body::Body;
 pub use failures::Failures;
 pub use form::{FORM, encode_pair};
 pub use method::{Method, UnknownMethod};
-pub use new_request::{MAX_DATA_BYTES, MAX_FIELDS_BYTES, MAX_REQUEST_BYTES, NewRequest, Pairs};
+pub use new_request::{MAX_DATA_BYTES, MAX_REQUEST_BYTES, NewRequest, Pairs};
 pub use read::InvalidRequest;
 pub use secrets::without_secrets;
 pub use template::{InvalidTemplate, RequestTemplate, in_texts};

@@ -18,7 +18,7 @@ use crate::web::url::CanonicalUrl;
 pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;
 
 /// Maximum size of its header fields and cookies together, in bytes.
-pub const MAX_FIELDS_BYTES: usize = 16 * 1024;
+pub(crate) const MAX_FIELDS_BYTES: usize = 16 * 1024;
 
 /// Maximum size of its data as JSON, in bytes.
 pub const MAX_DATA_BYTES: usize = 64 * 1024;

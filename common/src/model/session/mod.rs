@@ -6,4 +6,4 @@ mod state;
 mod tests;
 
 pub use self::id::{SessionId, SessionOwner};
-pub use self::state::{BeginLogin, LEASE, LoginResult, MAX_UNPROVEN, SessionState};
+pub use self::state::{BeginLogin, LEASE, LoginResult, SessionState};

@@ -15,7 +15,7 @@ use crate::web::cookies::{CookieJar, SetCookie};
 pub const LEASE: Duration = Duration::from_secs(20);
 
 /// Maximum number of log-ins in a row that fail, or after which no page shows that they have succeeded.
-pub const MAX_UNPROVEN: u32 = 3;
+pub(crate) const MAX_UNPROVEN: u32 = 3;
 
 /// Longest wait between two such log-ins.
 const MAX_WAIT: Duration = Duration::from_secs(3600);

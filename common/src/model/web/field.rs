@@ -35,11 +35,11 @@ pub fn is_token(name: &str) -> bool {
 }
 
 /// Returns whether a text can be a field's value (RFC 9110 5.5), without obsolete forms.
-pub fn is_value(value: &str) -> bool {
+pub(crate) fn is_value(value: &str) -> bool {
     value.bytes().all(|b| matches!(b, b'\t' | b' '..=b'~')) && value.trim() == value
 }
 
 /// Returns whether a text can be a cookie's value (RFC 6265 4.1.1).
-pub fn is_cookie_value(value: &str) -> bool {
+pub(crate) fn is_cookie_value(value: &str) -> bool {
     is_value(value) && !value.contains([';', ',', ' ', '\t'])
 }

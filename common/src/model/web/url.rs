@@ -232,7 +232,7 @@ impl Host {
 
     /// Whether it is an address, or a name that a name server could know: up to 253 characters, in parts of letters,
     /// digits, hyphens and underscores (RFC 1035 2.3.4). A URL may have other hosts, which lead nowhere.
-    pub fn can_exist(&self) -> bool {
+    pub(crate) fn can_exist(&self) -> bool {
         let is_part = |part: &str| {
             let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
             (1..=63).contains(&part.len()) && part.bytes().all(is_fit)
@@ -269,7 +269,7 @@ impl Origin {
     }
 
     /// Whether its port is the default of its scheme.
-    pub fn has_usual_port(&self) -> bool {
+    pub(crate) fn has_usual_port(&self) -> bool {
         let authority = authority(&self.0);
         strip_port(authority) == authority
     }

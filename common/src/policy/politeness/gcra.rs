@@ -54,7 +54,7 @@ impl Pace {
 
     /// Returns the time after its grant at which a request is sent. Whatever delays it for less makes no gap
     /// shorter.
-    pub fn send_delay(self) -> Duration {
+    pub(crate) fn send_delay(self) -> Duration {
         if self.interval < QUANTUM { Duration::ZERO } else { (self.interval / 8).clamp(GRACE, QUANTUM) }
     }
 

@@ -69,7 +69,7 @@ impl Reading {
     }
 
     /// Like [`ready`](Self::ready), for a file that others will use: they know which environment variables are set.
-    pub fn ready_elsewhere(mut self) -> Result<Spider, Vec<Mistake>> {
+    pub(crate) fn ready_elsewhere(mut self) -> Result<Spider, Vec<Mistake>> {
         let lacking = self.arguments.values().filter(|declared| declared.value.is_none());
         let lacking: Vec<Place> = lacking.map(|declared| declared.place).collect();
         self.unset.retain(|mistake| mistake.place.is_some_and(|place| lacking.contains(&place)));

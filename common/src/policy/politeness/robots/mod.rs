@@ -83,7 +83,7 @@ impl Robots {
     }
 
     /// Returns the rules of a site that has none.
-    pub fn allow_all() -> Self {
+    pub(crate) fn allow_all() -> Self {
         Self::default()
     }
 

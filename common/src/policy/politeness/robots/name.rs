@@ -55,7 +55,7 @@ const BROWSERS: &[&str] = &[
 impl RobotsName {
     /// Returns the product name in a `User-Agent`: `shopbot` in `shopbot/1.0` and in `Mozilla/5.0 (compatible;
     /// shopbot/1.0)`. `None` for that of a browser.
-    pub fn of_user_agent(user_agent: &str) -> Option<Self> {
+    pub(crate) fn of_user_agent(user_agent: &str) -> Option<Self> {
         let compatible = user_agent.split_once("compatible;").map(|(_, rest)| rest.trim_start());
         let products = user_agent
             .split([' ', ';', '(', ')', ','])
