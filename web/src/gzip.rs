@@ -1,5 +1,5 @@
 //! Gzip (RFC 1952) as servers send it: what is no gzip is plain, what follows a member and is none is ignored, and the
-//! trailer may be missing or wrong.
+//! trailer may be missing or wrong. The decoders of `flate2` and `async-compression` fail at each of these.
 
 use std::io;
 use std::pin::Pin;
