@@ -78,19 +78,5 @@ pub async fn run(
         let runner: Arc<dyn TaskRunner> = Arc::new(Programs);
         (at_once > 0).then_some((runner, at_once))
     };
-    run_with(ports, settings, folder, id, health, stop, programs).await
-}
-
-/// Like [`run`], with a function that returns the task runner, if there is one, and the number of tasks to
-/// run at once. It is given the client through which programs ask hosts.
-async fn run_with(
-    ports: Ports,
-    settings: Settings,
-    folder: Folder,
-    id: WorkerId,
-    health: Arc<Health>,
-    stop: CancellationToken,
-    runner: impl FnOnce(&PoliteClient) -> Option<(Arc<dyn TaskRunner>, u16)>,
-) -> Result<(), RunError> {
-    Worker::build(ports, settings, folder, id, health, stop, runner)?.run().await
+    Worker::build(ports, settings, folder, id, health, stop, programs)?.run().await
 }

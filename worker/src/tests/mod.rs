@@ -18,9 +18,9 @@ use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 
 use self::ports::{Memory, Schedules};
+use crate::RunError;
 use crate::schedule::polite::PoliteClient;
 use crate::tasks::TaskRunner;
-use crate::{RunError, run_with};
 
 /// Maximum time that a test waits, on its own clock.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -58,8 +58,10 @@ impl Worker {
         set(&mut settings);
         let (stop, spiders) = (CancellationToken::new(), Folder::new(&settings));
         let (id, health) = (WorkerId::of_this_machine(), Arc::default());
-        let running = run_with(memory.ports(), settings, spiders, id, health, stop.clone(), runner);
-        Self { memory: memory.clone(), stop, running: tokio::spawn(running), _folder: folder }
+        let worker =
+            crate::worker::Worker::build(memory.ports(), settings, spiders, id, health, stop.clone(), runner);
+        let running = tokio::spawn(async { worker?.run().await });
+        Self { memory: memory.clone(), stop, running, _folder: folder }
     }
 
     /// Stops it when so many URLs have ended. Returns its calls.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use trawl_common::health::Health;
 use trawl_common::names::WorkerId;
-use trawl_common::ports::{Joined, Joining, Ports};
+use trawl_common::ports::{Engine, Joined, Joining, Ports};
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 use trawl_web::Threads;
@@ -60,17 +60,14 @@ impl Worker {
         let proxy = HandlerProxy::new(scheduling.asker.clone());
         let proxy_ends = proxy.until_dropped();
         let spiders = load_spiders(&context, folder, &ports, &threads, &proxy)?;
-        let Joined { frontier, maintenance } = ports.engine.join(Joining {
-            worker: context.id.clone(),
-            settings: Settings::clone(&context.settings),
-            health: Arc::clone(&context.health),
-            requests: Arc::new(SpiderRequests::new(Arc::clone(&spiders))),
-            tasks: tasks.as_ref().map_or(0, |(_, at_once)| tasks_ahead(*at_once)),
-            stop: stop.clone(),
-        });
-        let (watch, tally, known_links) =
-            (Arc::<Watch>::default(), Arc::<Tally>::default(), Arc::<KnownLinks>::default());
-        let latencies = Arc::<Latencies>::default();
+        let at_once = tasks.as_ref().map(|(_, at_once)| *at_once);
+        let Joined { frontier, maintenance } = join(&context, &*ports.engine, &spiders, at_once, &stop);
+        let (watch, tally, known_links, latencies): (
+            Arc<Watch>,
+            Arc<Tally>,
+            Arc<KnownLinks>,
+            Arc<Latencies>,
+        ) = Default::default();
         let url_log = Arc::new(UrlLog::new(&context.settings, context.log.clone()));
         let fetching = Fetching {
             context: Arc::clone(&context),
@@ -126,6 +123,24 @@ impl Worker {
             stop,
         })
     }
+}
+
+/// Joins the engine with at most `at_once` tasks at a time, if the worker runs any.
+fn join(
+    context: &Context,
+    engine: &dyn Engine,
+    spiders: &Arc<Spiders>,
+    at_once: Option<u16>,
+    stop: &CancellationToken,
+) -> Joined {
+    engine.join(Joining {
+        worker: context.id.clone(),
+        settings: Settings::clone(&context.settings),
+        health: Arc::clone(&context.health),
+        requests: Arc::new(SpiderRequests::new(Arc::clone(spiders))),
+        tasks: at_once.map_or(0, tasks_ahead),
+        stop: stop.clone(),
+    })
 }
 
 fn load_spiders(

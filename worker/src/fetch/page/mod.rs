@@ -1,5 +1,6 @@
 //! Processes one URL from its slot to its outcome.
 
+mod cached;
 mod file;
 mod history;
 mod identity;
@@ -19,9 +20,9 @@ use trawl_common::web::response::Response;
 
 pub(super) use self::without::hand_over;
 
+use self::cached::response;
 use self::history::RememberedPage;
 use self::read::read;
-use self::response::response;
 use self::without::without_page;
 use crate::fetch::Fetching;
 use crate::job::ClaimedUrl;

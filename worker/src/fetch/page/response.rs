@@ -1,17 +1,14 @@
-//! Returns the response to a URL: from the response cache, or from its host, following redirects one by one.
+//! Requests a URL of its host, and follows redirects one by one.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tracing::debug;
 use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
 use trawl_common::host_schedules::HostPermit;
 use trawl_common::metrics;
-use trawl_common::spider;
 use trawl_common::time::UnixMs;
 use trawl_common::trace;
-use trawl_common::web::freshness::lifetime;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
@@ -24,76 +21,16 @@ use super::transfer::Transfer;
 use crate::fetch::Fetching;
 use crate::job::ClaimedUrl;
 use crate::schedule;
-use crate::schedule::robots_memory::RobotsVerdict;
 use crate::schedule::sessions::Visit;
 use crate::schedule::{apart, backoff, blameless};
 use crate::spiders::LoadedSpider;
 
-/// Returns the response to a job's URL, or the outcome of the job without one.
-pub(super) async fn response(
-    fetching: &Fetching,
-    job: &mut ClaimedUrl,
-    history: &RememberedPage,
-    permit: HostPermit,
-    visit: Option<&Arc<Visit>>,
-) -> Result<Response, Outcome> {
-    let url = job.url.clone();
-    let settings = &fetching.context.settings.cache;
-    // A response to one spider's own request must not be used for another.
-    let has_own = job.spider.spider.request != spider::Request::default() || job.spider.session.is_some();
-    let is_own = job.own_request().is_some() || has_own;
-    if settings.ttl.is_zero() || is_own {
-        return fetch(fetching, job, Wanted::Page(history), permit, visit).await;
-    }
-    if let Some(response) = cached(fetching, job, history).await {
-        return match &response.redirected_to {
-            Some(page) if leads_to_known(fetching, job, page).await? => {
-                Err(Outcome::Skipped(Skip::Duplicate))
-            }
-            _ => Ok(response),
-        };
-    }
-    let response = fetch(fetching, job, Wanted::Page(history), permit, visit).await?;
-    let ttl = settings.keeps(lifetime(&response.headers, response.fetched_at));
-    if let Err(error) = fetching.cache.put(&url, &response, ttl).await {
-        debug!(%error, "response not cached");
-    }
-    Ok(response)
-}
-
-/// Returns the cached response for a job's URL, if it may be used. The cache is optional: its errors count as misses.
-async fn cached(fetching: &Fetching, job: &ClaimedUrl, history: &RememberedPage) -> Option<Response> {
-    // A page that failed before might fail again if it is cached.
-    if job.attempts > 0 {
-        return None;
-    }
-    let response = fetching.cache.get(&job.url).await.ok().flatten().filter(|response| {
-        history.may_use_cached(response)
-            && job.spider.bans.by_page(response).is_none()
-            && response.redirected_to.as_ref().is_none_or(|page| may_be_led(fetching, job, page))
-    });
-    metrics::cache_looked_up(response.is_some());
-    // Items need a time: it is as new as the crawl, which does not care for its age.
-    response.map(|response| match response.fetched_at {
-        Response::UNKNOWN => Response { fetched_at: UnixMs::now(), ..response },
-        _ => response,
-    })
-}
-
-/// Whether redirects may lead from a job's URL to this page, which they did for another: its spider may go there, the
-/// pace of the host is the one by which the URL was scheduled, and its robots.txt is known to allow it.
-fn may_be_led(fetching: &Fetching, job: &ClaimedUrl, page: &CanonicalUrl) -> bool {
-    let ClaimedUrl { url, spider, .. } = job;
-    let mut trail = Trail::at(url.clone(), None, MAX_REDIRECTS);
-    let may_ask = || {
-        let verdict = fetching.scheduling.asker.robots.verdict(page, &spider.politeness, &spider.robots_name);
-        !spider.politeness.host_policy(&page.host()).robots || matches!(verdict, RobotsVerdict::Allowed(_))
-    };
-    page.host() == url.host() && trail.follow(page.clone(), &spider.scope).is_ok() && may_ask()
-}
-
 /// Whether a page to which a redirect leads is another one that was seen.
-async fn leads_to_known(fetching: &Fetching, job: &ClaimedUrl, page: &CanonicalUrl) -> Result<bool, Outcome> {
+pub(super) async fn leads_to_known(
+    fetching: &Fetching,
+    job: &ClaimedUrl,
+    page: &CanonicalUrl,
+) -> Result<bool, Outcome> {
     let ClaimedUrl { url, message, .. } = job;
     // A target that is canonically the same page is requested nevertheless, because servers insist on it.
     let page = job.spider.spider.urls.canonical(page.clone());
@@ -150,40 +87,8 @@ pub(super) async fn fetch(
     visit: Option<&Arc<Visit>>,
 ) -> Result<Response, Outcome> {
     loop {
-        let target = job.target();
-        let domain = HostKey::domain(&target.host());
-        permit.wait_to_send().await;
-        let begun = Instant::now();
-        let asking = apart::ask(&fetching.scheduling.domains, &job.spider, domain, async |fetcher| {
-            let in_session = visit.map(|visit| fetcher.in_session(Arc::clone(visit) as _));
-            let fetcher = in_session.as_ref().unwrap_or(fetcher);
-            wanted.ask(fetcher, job).await
-        });
-        let answer = match asking.await {
-            Ok(answer) => answer,
-            Err(until) => {
-                (job.message.slot, job.message.turn) = (None, None);
-                return Err(Outcome::Snooze { until });
-            }
-        };
-        let took = begun.elapsed();
-        fetching.latencies.note(wanted.latency().unwrap_or(took));
-        metrics::fetched(backoff::status(&answer), took);
-        let redirects = job.message.hop.as_ref().map_or(0, |hop| hop.count);
-        trace::fetched(job.message.trace.as_deref(), target, redirects, status_or_class(&answer), took);
-        let sign = visit.and_then(|_| lapse(&job.spider, &answer));
-        let ban = trawl_web::ban(&job.spider.bans, &answer).filter(|_| sign.is_none());
-        let _held = permit.end(backoff::is_welcome(&answer, ban.as_ref()));
-        if let (Some(visit), Some(sign)) = (visit, sign) {
-            return Err(fetching.sessions.lapsed(job, visit, &sign));
-        }
-        if let Some(ban) = ban {
-            return Err(backoff::banned(&fetching.scheduling, job, ban).await);
-        }
-        if let Some(until) = blameless::put_off(&fetching.scheduling, &job.spider, &answer) {
-            (job.message.slot, job.message.turn) = (None, None);
-            return Err(Outcome::Snooze { until });
-        }
+        let answer = ask(fetching, job, &mut wanted, &permit, visit).await?;
+        let _held = judge(fetching, job, &answer, permit, visit).await?;
         if let Some(outcome) = wanted.outcome(fetching, job) {
             return Err(outcome);
         }
@@ -208,6 +113,65 @@ pub(super) async fn fetch(
             Err(failure) => return Err(failed(fetching, job, failure)),
         }
     }
+}
+
+/// Requests the target of a job once, and measures it.
+async fn ask(
+    fetching: &Fetching,
+    job: &mut ClaimedUrl,
+    wanted: &mut Wanted<'_>,
+    permit: &HostPermit,
+    visit: Option<&Arc<Visit>>,
+) -> Result<Result<Answer, Failure>, Outcome> {
+    let target = job.target();
+    let domain = HostKey::domain(&target.host());
+    permit.wait_to_send().await;
+    let begun = Instant::now();
+    let asking = apart::ask(&fetching.scheduling.domains, &job.spider, domain, async |fetcher| {
+        let in_session = visit.map(|visit| fetcher.in_session(Arc::clone(visit) as _));
+        let fetcher = in_session.as_ref().unwrap_or(fetcher);
+        wanted.ask(fetcher, job).await
+    });
+    let answer = match asking.await {
+        Ok(answer) => answer,
+        Err(until) => return Err(snooze(job, until)),
+    };
+    let took = begun.elapsed();
+    fetching.latencies.note(wanted.latency().unwrap_or(took));
+    metrics::fetched(backoff::status(&answer), took);
+    let redirects = job.message.hop.as_ref().map_or(0, |hop| hop.count);
+    trace::fetched(job.message.trace.as_deref(), target, redirects, status_or_class(&answer), took);
+    Ok(answer)
+}
+
+/// Ends the permit of an answer, and returns the outcome of the job if the answer is about its session, its host or
+/// this machine instead of the page. An unwelcome answer counts as in flight until what is returned is dropped.
+async fn judge(
+    fetching: &Fetching,
+    job: &mut ClaimedUrl,
+    answer: &Result<Answer, Failure>,
+    permit: HostPermit,
+    visit: Option<&Arc<Visit>>,
+) -> Result<Option<HostPermit>, Outcome> {
+    let sign = visit.and_then(|_| lapse(&job.spider, answer));
+    let ban = trawl_web::ban(&job.spider.bans, answer).filter(|_| sign.is_none());
+    let held = permit.end(backoff::is_welcome(answer, ban.as_ref()));
+    if let (Some(visit), Some(sign)) = (visit, sign) {
+        return Err(fetching.sessions.lapsed(job, visit, &sign));
+    }
+    if let Some(ban) = ban {
+        return Err(backoff::banned(&fetching.scheduling, job, ban).await);
+    }
+    match blameless::put_off(&fetching.scheduling, &job.spider, answer) {
+        Some(until) => Err(snooze(job, until)),
+        None => Ok(held),
+    }
+}
+
+/// Returns the outcome of a job that is to be tried again at `until`, and is then given another slot.
+fn snooze(job: &mut ClaimedUrl, until: UnixMs) -> Outcome {
+    (job.message.slot, job.message.turn) = (None, None);
+    Outcome::Snooze { until }
 }
 
 /// Returns the sign in a response that its session has lapsed, if there is one without reading the page.

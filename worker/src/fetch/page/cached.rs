@@ -1,0 +1,84 @@
+//! Returns the response to a URL: from the response cache, or from its host.
+
+use std::sync::Arc;
+
+use tracing::debug;
+use trawl_common::frontier::outcome::{Outcome, Skip};
+use trawl_common::host_schedules::HostPermit;
+use trawl_common::metrics;
+use trawl_common::spider;
+use trawl_common::time::UnixMs;
+use trawl_common::web::freshness::lifetime;
+use trawl_common::web::response::Response;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_web::{MAX_REDIRECTS, Trail};
+
+use super::history::RememberedPage;
+use super::response::{Wanted, fetch, leads_to_known};
+use crate::fetch::Fetching;
+use crate::job::ClaimedUrl;
+use crate::schedule::robots_memory::RobotsVerdict;
+use crate::schedule::sessions::Visit;
+
+/// Returns the response to a job's URL, or the outcome of the job without one.
+pub(super) async fn response(
+    fetching: &Fetching,
+    job: &mut ClaimedUrl,
+    history: &RememberedPage,
+    permit: HostPermit,
+    visit: Option<&Arc<Visit>>,
+) -> Result<Response, Outcome> {
+    let url = job.url.clone();
+    let settings = &fetching.context.settings.cache;
+    // A response to one spider's own request must not be used for another.
+    let has_own = job.spider.spider.request != spider::Request::default() || job.spider.session.is_some();
+    let is_own = job.own_request().is_some() || has_own;
+    if settings.ttl.is_zero() || is_own {
+        return fetch(fetching, job, Wanted::Page(history), permit, visit).await;
+    }
+    if let Some(response) = cached(fetching, job, history).await {
+        return match &response.redirected_to {
+            Some(page) if leads_to_known(fetching, job, page).await? => {
+                Err(Outcome::Skipped(Skip::Duplicate))
+            }
+            _ => Ok(response),
+        };
+    }
+    let response = fetch(fetching, job, Wanted::Page(history), permit, visit).await?;
+    let ttl = settings.keeps(lifetime(&response.headers, response.fetched_at));
+    if let Err(error) = fetching.cache.put(&url, &response, ttl).await {
+        debug!(%error, "response not cached");
+    }
+    Ok(response)
+}
+
+/// Returns the cached response for a job's URL, if it may be used. The cache is optional: its errors count as misses.
+async fn cached(fetching: &Fetching, job: &ClaimedUrl, history: &RememberedPage) -> Option<Response> {
+    // A page that failed before might fail again if it is cached.
+    if job.attempts > 0 {
+        return None;
+    }
+    let response = fetching.cache.get(&job.url).await.ok().flatten().filter(|response| {
+        history.may_use_cached(response)
+            && job.spider.bans.by_page(response).is_none()
+            && response.redirected_to.as_ref().is_none_or(|page| may_be_led(fetching, job, page))
+    });
+    metrics::cache_looked_up(response.is_some());
+    // Items need a time: it is as new as the crawl, which does not care for its age.
+    response.map(|response| match response.fetched_at {
+        Response::UNKNOWN => Response { fetched_at: UnixMs::now(), ..response },
+        _ => response,
+    })
+}
+
+/// Whether redirects may lead from a job's URL to this page, which they did for another: its spider may go there, the
+/// pace of the host is the one by which the URL was scheduled, and its robots.txt is known to allow it.
+fn may_be_led(fetching: &Fetching, job: &ClaimedUrl, page: &CanonicalUrl) -> bool {
+    let ClaimedUrl { url, spider, .. } = job;
+    let mut trail = Trail::at(url.clone(), None, MAX_REDIRECTS);
+    let may_ask = || {
+        let verdict = fetching.scheduling.asker.robots.verdict(page, &spider.politeness, &spider.robots_name);
+        !spider.politeness.host_policy(&page.host()).robots || matches!(verdict, RobotsVerdict::Allowed(_))
+    };
+    page.host() == url.host() && trail.follow(page.clone(), &spider.scope).is_ok() && may_ask()
+}
