@@ -8,7 +8,7 @@ use futures::{StreamExt, stream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 use tracing::debug;
-use trawl_common::frontier::outcome::Outcome;
+use trawl_common::frontier::outcome::{Failure, Outcome};
 use trawl_common::frontier::retry::{self, Retry};
 use trawl_common::host_schedules::{Decision, HostPermit, HostRequest, HostSchedules};
 use trawl_common::politeness::gcra::Standing;
@@ -114,10 +114,7 @@ impl Asking {
                     drop(reader);
                     let error = Error::new(ErrorKind::Unavailable, &failure.detail);
                     self.schedules.health.fails_lately(ASKING, &error, RETRY_DELAY * 4);
-                    tokio::select! {
-                        () = sleep(RETRY_DELAY) => {}
-                        () = wanted.closed() => return Err(ReadError::Stopped),
-                    }
+                    sleep_while_wanted(RETRY_DELAY, &wanted).await?;
                 }
                 Err(failure) => {
                     permit.end(failure.status.is_some_and(|status| status < 500));
@@ -126,22 +123,29 @@ impl Asking {
                         return Err(ReadError::Fetch(failure));
                     }
                     attempts += 1;
-                    let until = match retry::decide(&self.retry, failure, attempts, UnixMs::now(), 1.0) {
-                        Outcome::Retry { failure, until, .. } => {
-                            debug!(%url, %failure, %until, "a source is asked for again");
-                            until
-                        }
-                        Outcome::Failed(failure, _) => return Err(ReadError::Fetch(failure)),
-                        _ => unreachable!("a failure is retried or final"),
-                    };
-                    let wait = until.wait_from(UnixMs::now());
+                    let wait = self.retry_delay(url, failure, attempts)?;
                     let _waiting = self.progress.waits_for(&policy.key, wait);
-                    tokio::select! {
-                        () = sleep(wait) => {}
-                        () = wanted.closed() => return Err(ReadError::Stopped),
-                    }
+                    sleep_while_wanted(wait, &wanted).await?;
                 }
             }
+        }
+    }
+
+    /// Returns the time until a source is requested again whose attempt number `attempts` ended in `failure`; fails if
+    /// that is final.
+    fn retry_delay(
+        &self,
+        url: &CanonicalUrl,
+        failure: Failure,
+        attempts: u32,
+    ) -> Result<Duration, ReadError> {
+        match retry::decide(&self.retry, failure, attempts, UnixMs::now(), 1.0) {
+            Outcome::Retry { failure, until, .. } => {
+                debug!(%url, %failure, %until, "a source is asked for again");
+                Ok(until.wait_from(UnixMs::now()))
+            }
+            Outcome::Failed(failure, _) => Err(ReadError::Fetch(failure)),
+            _ => unreachable!("a failure is retried or final"),
         }
     }
 
@@ -174,6 +178,14 @@ impl Asking {
             let _waiting = self.progress.waits_for(&policy.key, wait);
             sleep(wait).await;
         }
+    }
+}
+
+/// Sleeps; fails with [`ReadError::Stopped`] once the receiver of `wanted` is gone.
+async fn sleep_while_wanted<T>(time: Duration, wanted: &mpsc::Sender<T>) -> Result<(), ReadError> {
+    tokio::select! {
+        () = sleep(time) => Ok(()),
+        () = wanted.closed() => Err(ReadError::Stopped),
     }
 }
 
