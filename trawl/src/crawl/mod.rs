@@ -1,36 +1,35 @@
 //! `trawl crawl`: producer and worker in this process, on an embedded store.
 
+mod running;
+mod summary;
+
 use std::fs::{self, Metadata};
 use std::num::NonZeroU64;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
 use trawl_cli::{
-    ArgumentFlags, DeadLetters, DedupFlags, EndFlags, Ended, Fail, Global, Outcome, Progress as ProgressLine,
-    Signals, SpiderArg, Waits, count, counted, items, print_json, progress, summary, trace,
+    ArgumentFlags, DeadLetters, DedupFlags, EndFlags, Ended, Fail, Global, Outcome, Signals, SpiderArg,
+    count, print_json, trace,
 };
 use trawl_common::exit::Exit;
 use trawl_common::explain;
-use trawl_common::frontier::crawl::CrawlStats;
-use trawl_common::names::{CrawlRef, WorkerId};
+use trawl_common::names::WorkerId;
 use trawl_common::politeness::rate::Rate;
-use trawl_common::ports::{Ports, SinkFactory};
+use trawl_common::ports::SinkFactory;
 use trawl_common::settings::{Settings, SinkSettings};
 use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::folder::Folder;
 use trawl_common::spider::{Spider, SpiderOverrides};
 use trawl_common::time::UnixMs;
-use trawl_producer::{Counters, Html, NoStart, Progress, Report, RunPlan, RunStart, Source};
+use trawl_producer::{Html, NoStart, RunPlan, RunStart, Source};
 
-use crate::{spider, state, stats};
-
-/// Interval at which progress and the end of the crawl are checked: a short crawl must not wait for its end.
-const CHECK_INTERVAL: Duration = Duration::from_millis(20);
+use self::running::{Run, is_done};
+use self::summary::Summary;
+use crate::{spider, state};
 
 /// Maximum number of hosts checked for back-offs in the summary: those with the most URLs.
 const MAX_HOSTS: usize = 1000;
@@ -199,15 +198,13 @@ impl Args {
         let run = Run { ports, settings: Arc::new(settings), folder, crawl, signals, progress };
         let politeness = plan.spider.politeness.apply(&run.settings.politeness);
         let (stats, report) = run.to_the_end(plan).await?;
-        self.summarise(global, &stats, &report, &parts.join(", "), run.signals.exit());
+        let is_stopped = run.signals.exit().is_some();
+        let out = parts.join(", ");
+        Summary { stats: &stats, report: &report, out: &out, state: &self.state, is_stopped }.say(global);
         let dead_letters = match self.is_passing {
             true => DeadLetters::Gone,
             false => DeadLetters::File(state::as_argument(&self.state)),
         };
-        if let Some(why) = &stats.held {
-            let left = counted(stats.pending, "URL");
-            anstream::eprintln!("problem: {why}: {left} left: see to it, and the same command goes on");
-        }
         let is_told = !report.problems.is_empty() || stats.held.is_some();
         let exit = self.end.judge(global, &Ended { stats: &stats, is_of_job: false, is_told, dead_letters });
         let states = store.host_control().hosts().await?;
@@ -258,45 +255,6 @@ impl Args {
             is_new: false,
         }
     }
-
-    fn summarise(
-        &self,
-        global: &Global,
-        stats: &CrawlStats,
-        report: &Report,
-        out: &str,
-        signal: Option<Exit>,
-    ) {
-        for problem in &report.problems {
-            anstream::eprintln!("problem: {problem}");
-        }
-        for empty in &report.empty {
-            anstream::eprintln!("warning: {empty}: no URL in it");
-        }
-        let invalid = report.counters.invalid;
-        let outside = match report.counters.outside {
-            0 => String::new(),
-            number => format!(", {} outside allowed_domains", count(number)),
-        };
-        global.say(format_args!(
-            "{}, {} invalid{outside}; {} -> {out}",
-            summary(stats),
-            count(invalid),
-            items(stats),
-        ));
-        say_what_was_left(global, &report.counters);
-
-        if let Some(left_out) = stats::left_out(stats) {
-            global.say(format_args!("links left out: {left_out} (docs/spiders.md, \"Where it goes\")"));
-        }
-        if signal.is_some() {
-            let left = counted(stats.pending, "URL");
-            anstream::eprintln!(
-                "stopped with {left} left: the same command goes on from {}",
-                self.state.display()
-            );
-        }
-    }
 }
 
 /// A file that is a source of this plan, and one of its sinks.
@@ -314,17 +272,6 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     place(one).is_some_and(|at| place(other) == Some(at))
 }
 
-/// Reports entries of the sources that the crawl left out.
-fn say_what_was_left(global: &Global, counters: &Counters) {
-    let Counters { unchanged, fresh, .. } = *counters;
-    if unchanged + fresh > 0 {
-        let (unchanged, fresh) = (count(unchanged), count(fresh));
-        global.say(format_args!(
-            "not asked for: {unchanged} unchanged by their sitemaps, {fresh} fetched lately"
-        ));
-    }
-}
-
 /// A crawl before its state is looked at.
 struct Crawling {
     settings: Settings,
@@ -333,119 +280,4 @@ struct Crawling {
     start: Result<RunStart, NoStart>,
     arguments: Arguments,
     signals: Signals,
-}
-
-struct Run {
-    ports: Ports,
-    settings: Arc<Settings>,
-    folder: Folder,
-    crawl: CrawlRef,
-    signals: Signals,
-    progress: ProgressLine,
-}
-
-impl Run {
-    /// Runs producer and worker side by side, and returns when the crawl has ended or a signal arrived.
-    async fn to_the_end(&self, plan: RunPlan) -> Result<(CrawlStats, Report), Fail> {
-        let stop_worker = self.signals.stop().child_token();
-        let id = WorkerId::of_this_machine();
-        let (settings, folder) = ((*self.settings).clone(), self.folder.clone());
-        let worker = async {
-            let worked = trawl_worker::run(
-                self.ports.clone(),
-                settings,
-                folder,
-                id,
-                Arc::default(),
-                stop_worker.clone(),
-            )
-            .await;
-            if worked.is_err() {
-                // Without it, the crawl could never end.
-                self.signals.stop().cancel();
-            }
-            worked
-        };
-        let watched = async {
-            let result = self.watch(plan).await;
-            stop_worker.cancel();
-            result
-        };
-        let (worked, watched) = tokio::join!(worker, watched);
-        worked?;
-        let report = watched?;
-        Ok((self.crawl_stats().await?, report))
-    }
-
-    /// Reads the sources, then waits for the end.
-    async fn watch(&self, plan: RunPlan) -> Result<Report, Fail> {
-        let progress = Arc::new(Progress::default());
-        let settings = Arc::clone(&self.settings);
-        let stop = self.signals.stop();
-        let produced = CancellationToken::new();
-        let producing = async {
-            let report =
-                trawl_producer::run(&self.ports, settings, plan, &self.crawl, Arc::clone(&progress), stop)
-                    .await;
-            produced.cancel();
-            report
-        };
-        let (report, drawn) = tokio::join!(producing, self.draw(&progress, &produced));
-        self.progress.clear();
-        drawn?;
-        report.map_err(Fail::run)
-    }
-
-    /// Draws the progress until the sources are read and the crawl is over, or until a signal arrives.
-    async fn draw(&self, reading: &Progress, produced: &CancellationToken) -> Result<(), Fail> {
-        let mut waits = Waits::default();
-        loop {
-            if produced.is_cancelled() {
-                if self.signals.stop().is_cancelled() {
-                    return Ok(());
-                }
-                // There are none while the disk is full; the writer reports that.
-                match self.ports.stats.crawl_stats(&self.crawl.id).await {
-                    Ok(Some(stats)) if is_done(&stats) || stats.held.is_some() => return Ok(()),
-                    Ok(Some(stats)) => {
-                        let waits = waits.of(&stats, explain::delays(&*self.ports.stats, &stats)).await;
-                        self.progress.show(progress(&stats) + waits);
-                    }
-                    Err(error) if error.is_temporary() => {}
-                    Ok(None) => return Err(self.gone()),
-                    Err(error) => return Err(error.into()),
-                }
-            } else {
-                let now = reading.snapshot();
-                let backlog = reading.backlog().map(|_| "waiting for URLs to be fetched".to_owned());
-                let waits = backlog.or_else(|| reading.awaited_host());
-                let waits = waits.map_or_else(String::new, |waits| format!(", {waits}"));
-                self.progress.show(format!(
-                    "reading: {}, {}, {} new{waits}",
-                    counted(now.sources, "source"),
-                    counted(now.found, "URL"),
-                    count(now.new)
-                ));
-            }
-            tokio::select! {
-                () = self.signals.stop().cancelled() => produced.cancelled().await,
-                () = produced.cancelled(), if !produced.is_cancelled() => {}
-                () = tokio::time::sleep(CHECK_INTERVAL) => {}
-            }
-        }
-    }
-
-    async fn crawl_stats(&self) -> Result<CrawlStats, Fail> {
-        let stats = self.ports.stats.crawl_stats(&self.crawl.id).await?;
-        stats.ok_or_else(|| self.gone())
-    }
-
-    fn gone(&self) -> Fail {
-        Fail::run(format!("the crawl {} is not in its state file", self.crawl.id))
-    }
-}
-
-/// Whether nothing is left to do. URLs requested by other crawls are in a crawl that never ends.
-fn is_done(stats: &CrawlStats) -> bool {
-    stats.status.is_over() || (stats.pending == 0 && stats.crawl_ref().is_adhoc())
 }
