@@ -47,23 +47,14 @@ pub(crate) struct Args {
 }
 
 /// The reason why reading stops.
+#[derive(Debug, thiserror::Error)]
 enum Stop {
     /// The connection broke, or the broker is unavailable.
-    Lost(ports::Error),
+    #[error(transparent)]
+    Lost(#[from] ports::Error),
     /// The output cannot be written.
-    Output(io::Error),
-}
-
-impl From<ports::Error> for Stop {
-    fn from(error: ports::Error) -> Self {
-        Self::Lost(error)
-    }
-}
-
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Self {
-        Self::Output(error)
-    }
+    #[error(transparent)]
+    Output(#[from] io::Error),
 }
 
 impl Args {

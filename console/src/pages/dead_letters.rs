@@ -179,22 +179,9 @@ pub(crate) async fn ask_to_replay(
     visitor: Visitor,
     Asked(said): Asked<Said>,
 ) -> Answer {
-    let selection = said.selection();
-    let (number, counted) = count(&console, &visitor, &selection).await?;
-    html(&Confirm {
-        page: Page::new("Replay dead letters", Here::DeadLetters, &visitor),
-        question: format!("Replay {counted}?").into(),
-        notes: vec![
-            format!("Of {}.", selection.words()).into(),
-            "Their URLs are fetched again and their tasks done again, with no failure counted. Those of a crawl that is over go into \
-             a crawl of their own."
-                .into(),
-        ],
-        action: "/dead-letters/replay".to_owned(),
-        fields: fields(&selection),
-        verb: if number == 1 { "Replay it" } else { "Replay them" },
-        back: selection.path("/dead-letters"),
-    })
+    let note = "Their URLs are fetched again and their tasks done again, with no failure counted. Those of a crawl that is over go into \
+                a crawl of their own.";
+    confirm(&console, &visitor, &said.selection(), ["Replay", "Replay it", "Replay them"], note).await
 }
 
 pub(crate) async fn ask_to_purge(
@@ -202,20 +189,28 @@ pub(crate) async fn ask_to_purge(
     visitor: Visitor,
     Asked(said): Asked<Said>,
 ) -> Answer {
-    let selection = said.selection();
-    let (number, counted) = count(&console, &visitor, &selection).await?;
+    let note = "They are taken out of the list for good, and cannot be replayed after that. The counters of \
+                their crawls stay.";
+    confirm(&console, &visitor, &said.selection(), ["Purge", "Purge it", "Purge them"], note).await
+}
+
+/// Returns the page that asks whether the selected dead letters are to be changed. The verbs are for the title, for one
+/// of them and for several.
+async fn confirm(
+    console: &Console,
+    visitor: &Visitor,
+    selection: &Selection,
+    [verb, it, them]: [&'static str; 3],
+    note: &'static str,
+) -> Answer {
+    let (number, counted) = count(console, visitor, selection).await?;
     html(&Confirm {
-        page: Page::new("Purge dead letters", Here::DeadLetters, &visitor),
-        question: format!("Purge {counted}?").into(),
-        notes: vec![
-            format!("Of {}.", selection.words()).into(),
-            "They are taken out of the list for good, and cannot be replayed after that. The counters of \
-             their crawls stay."
-                .into(),
-        ],
-        action: "/dead-letters/purge".to_owned(),
-        fields: fields(&selection),
-        verb: if number == 1 { "Purge it" } else { "Purge them" },
+        page: Page::new(format!("{verb} dead letters"), Here::DeadLetters, visitor),
+        question: format!("{verb} {counted}?").into(),
+        notes: vec![format!("Of {}.", selection.words()).into(), note.into()],
+        action: format!("/dead-letters/{}", verb.to_lowercase()),
+        fields: fields(selection),
+        verb: if number == 1 { it } else { them },
         back: selection.path("/dead-letters"),
     })
 }

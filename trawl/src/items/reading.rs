@@ -41,25 +41,17 @@ pub(super) struct Reading<'a> {
 }
 
 /// The reason why reading stops.
+#[derive(Debug, thiserror::Error)]
 enum Stop {
     /// All requested items were read.
+    #[error("all items were read")]
     Done,
     /// The connection broke, or a server is unavailable: continue from `next`.
-    Lost(ports::Error),
+    #[error(transparent)]
+    Lost(#[from] ports::Error),
     /// The output cannot be written.
-    Output(io::Error),
-}
-
-impl From<ports::Error> for Stop {
-    fn from(error: ports::Error) -> Self {
-        Self::Lost(error)
-    }
-}
-
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Self {
-        Self::Output(error)
-    }
+    #[error(transparent)]
+    Output(#[from] io::Error),
 }
 
 impl<'a> Reading<'a> {
