@@ -3,11 +3,9 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{Stream, stream};
-use moka::sync::Cache;
 use reqwest::StatusCode;
 use reqwest::header::{CONNECTION, HeaderMap, HeaderValue, USER_AGENT};
 use rustls::ClientConfig;
@@ -28,11 +26,12 @@ use trawl_common::web::url::{CanonicalUrl, Host};
 use url::Url;
 
 use super::answer::{self, Answer, BodyStart, Opened};
-use super::body::{Body, Limit, Unread};
+use super::body::{Body, Limit};
 use super::client::{client, nameless, preferences};
 use super::file::{self, OpenedFile, Opening};
 use super::guard::{Guard, Lookup};
 use super::memory::MemoryBudget;
+use super::odd::OddOrigins;
 use super::own::Own;
 use super::passage::Passage;
 use super::proxy::Proxy;
@@ -46,10 +45,6 @@ use super::{blame, coding, conditions, failure, kind, lenient, redirect, resolve
 
 /// The memory budget in bytes for all bodies of a fetcher that shares none.
 const DEFAULT_MEMORY: u64 = 256 << 20;
-
-/// Maximum number of origins that are known to answer oddly, and the time until one is tried as others are.
-const MAX_ODD_ORIGINS: u64 = 4096;
-const ODD_TTL: Duration = Duration::from_secs(60 * 60);
 
 /// Fetches pages, and keeps the connections that the next ones can use.
 #[derive(Clone, Debug)]
@@ -67,8 +62,7 @@ pub struct Fetcher {
     proxy: Option<Proxy>,
     pub(super) settings: Arc<settings::Fetch>,
     memory: MemoryBudget,
-    /// The origins whose last answer only browsers read: they are asked by [`lenient`] at once.
-    odd: Cache<String, ()>,
+    odd: OddOrigins,
 }
 
 impl Fetcher {
@@ -104,7 +98,7 @@ impl Fetcher {
             proxy,
             settings,
             memory: MemoryBudget::new(DEFAULT_MEMORY),
-            odd: Cache::builder().max_capacity(MAX_ODD_ORIGINS).time_to_live(ODD_TTL).build(),
+            odd: OddOrigins::new(),
         })
     }
 
@@ -258,8 +252,8 @@ impl Fetcher {
             if total.is_some_and(|total| total > max_size) {
                 return Err(limit.exceeded());
             }
-            let (odd, origin, period) = (self.odd.clone(), origin(response.url()), self.settings.timeout);
-            let learn = Box::new(move |unread| learn(&odd, &origin, unread));
+            let (origin, period) = (self.odd.origin(response.url()), self.settings.timeout);
+            let learn = Box::new(move |unread| origin.learn(unread));
             let body = Body::open(response, limit).await.map_err(&learn)?;
             let opening = Opening { url: url.clone(), from, total, period, learn };
             Ok(OpenedFile::Body(Box::new(opening.body(head, &headers, body))))
@@ -298,13 +292,11 @@ impl Fetcher {
                 return Err(failure::status(&response));
             }
             let head = self.head(&response);
-            let (odd, origin) = (self.odd.clone(), origin(response.url()));
-            let body = Body::open(response, Limit::Stream).await;
-            let body = body.map_err(|unread| learn(&odd, &origin, unread))?;
-            let parts = stream::try_unfold((body, odd, origin), move |(mut body, odd, origin)| async move {
-                let part = within(timeout, body.next()).await;
-                let part = part.map_err(|unread| learn(&odd, &origin, unread))?;
-                Ok(part.map(|part| (part, (body, odd, origin))))
+            let origin = self.odd.origin(response.url());
+            let body = Body::open(response, Limit::Stream).await.map_err(|unread| origin.learn(unread))?;
+            let parts = stream::try_unfold((body, origin), move |(mut body, origin)| async move {
+                let part = within(timeout, body.next()).await.map_err(|unread| origin.learn(unread))?;
+                Ok(part.map(|part| (part, (body, origin))))
             });
             Ok(Opened::Body(head, parts))
         })
@@ -323,9 +315,9 @@ impl Fetcher {
             let status = response.status();
             let retry_after = failure::retry_after(response.headers());
             let body = if status.is_success() {
-                let origin = origin(response.url());
+                let origin = self.odd.origin(response.url());
                 let start = async { Body::open(response, Limit::Stream).await?.read_start(most).await }.await;
-                start.map_err(|unread| learn(&self.odd, &origin, unread))?
+                start.map_err(|unread| origin.learn(unread))?
             } else {
                 Bytes::new()
             };
@@ -358,16 +350,12 @@ impl Fetcher {
         call: impl Fn() -> F,
     ) -> Result<T, Failure> {
         let parsed = url.to_url();
-        let origin = origin(&parsed);
+        let origin = self.odd.origin(&parsed);
         let twice = async {
             let is_safe = matches!(method, Method::Get | Method::Head);
-            let may_repeat = self.proxy.is_none() && is_safe && !self.odd.contains_key(&origin);
+            let may_repeat = self.proxy.is_none() && is_safe && !origin.is_odd();
             match call().await {
-                Err(unread)
-                    if unread.class == Class::Body && may_repeat && self.odd.contains_key(&origin) =>
-                {
-                    call().await
-                }
+                Err(unread) if unread.class == Class::Body && may_repeat && origin.is_odd() => call().await,
                 answer => answer,
             }
         };
@@ -387,7 +375,7 @@ impl Fetcher {
         let again = (self.proxy.is_none() && body.is_empty() && method.is_safe())
             .then(|| (method.clone(), fields.clone()));
         if let Some((method, fields)) = &again
-            && self.odd.contains_key(&origin(&asked))
+            && self.odd.origin(&asked).is_odd()
             && let Ok(answer) = self.ask_again(method.clone(), &asked, fields.clone()).await
         {
             return Ok(answer);
@@ -425,13 +413,7 @@ impl Fetcher {
         let (guard, tls, settings) = (&self.guard, &self.tls, &self.settings);
         let ask = lenient::Ask { guard, tls, settings, method, url, common: &self.common, fields };
         let answer = ask.send().await;
-        let origin = origin(url);
-        match &answer {
-            // It may be mended: a use does not prolong the time.
-            Ok(_) if self.odd.contains_key(&origin) => {}
-            Ok(_) => self.odd.insert(origin, ()),
-            Err(_) => self.odd.invalidate(&origin),
-        }
+        self.odd.origin(url).note(answer.is_ok());
         answer
     }
 
@@ -459,10 +441,10 @@ impl Fetcher {
 
     /// Returns a response with its body.
     async fn whole(&self, response: reqwest::Response) -> Result<Response, Failure> {
-        let (head, origin) = (self.head(&response), origin(response.url()));
+        let (head, origin) = (self.head(&response), self.odd.origin(response.url()));
         let most = Limit::Page(self.settings.max_body.as_u64());
         let body = async { Body::open(response, most).await?.read(&self.memory).await }.await;
-        let body = body.map_err(|unread| learn(&self.odd, &origin, unread))?;
+        let body = body.map_err(|unread| origin.learn(unread))?;
         Ok(Response { fetched_at: UnixMs::now(), body, ..head })
     }
 
@@ -477,18 +459,6 @@ impl Fetcher {
             body: Bytes::new(),
         }
     }
-}
-
-/// Remembers an origin whose body may be read by [`lenient`].
-fn learn(odd: &Cache<String, ()>, origin: &str, unread: Unread) -> Failure {
-    if unread.is_malformed {
-        odd.insert(origin.to_owned(), ());
-    }
-    unread.failure
-}
-
-fn origin(url: &Url) -> String {
-    url.origin().ascii_serialization()
 }
 
 fn ips(addresses: &[SocketAddr]) -> Vec<IpAddr> {

@@ -18,6 +18,7 @@ mod lenient;
 mod limited;
 mod machine;
 mod memory;
+mod odd;
 mod own;
 mod passage;
 mod proxy;
