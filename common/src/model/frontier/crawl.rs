@@ -313,28 +313,21 @@ impl CrawlStats {
         let is_over = self.status == CrawlState::Finished;
         let nothing_new = is_over && self.judging.is_dedup_chosen && self.found_nothing_new();
         let empty = is_over && done + failed == 0 && !self.found_all_as_it_was() && !nothing_new;
-        let (kinds, reasons): (BTreeMap<_, _>, _) =
-            self.reasons.into_iter().partition(|(reason, _)| reason.starts_with(ITEMS));
-        for (reason, number) in kinds {
-            self.items += number;
-            *self.item_kinds.entry(reason[ITEMS.len()..].to_owned()).or_default() += number;
-        }
-        let (changes, reasons): (BTreeMap<_, _>, _) =
-            reasons.into_iter().partition(|(reason, _): &(String, u64)| reason.starts_with(CHANGES));
-        for (reason, number) in changes {
-            *self.item_changes.entry(reason[CHANGES.len()..].to_owned()).or_default() += number;
-        }
-        let (required, reasons): (BTreeMap<_, _>, _) = reasons
-            .into_iter()
-            .partition(|(reason, _): &(String, u64)| reason.starts_with(WITH) || reason.starts_with(WITHOUT));
-        for (reason, number) in required {
-            match (reason.strip_prefix(WITH), reason.strip_prefix(WITHOUT)) {
-                (Some(field), _) => self.required.entry(field.to_owned()).or_default().with += number,
-                (_, Some(field)) => self.required.entry(field.to_owned()).or_default().without += number,
-                (None, None) => {}
+        for (reason, number) in std::mem::take(&mut self.reasons) {
+            if let Some(kind) = reason.strip_prefix(ITEMS) {
+                self.items += number;
+                *self.item_kinds.entry(kind.to_owned()).or_default() += number;
+            } else if let Some(change) = reason.strip_prefix(CHANGES) {
+                *self.item_changes.entry(change.to_owned()).or_default() += number;
+            } else if let Some(field) = reason.strip_prefix(WITH) {
+                self.required.entry(field.to_owned()).or_default().with += number;
+            } else if let Some(field) = reason.strip_prefix(WITHOUT) {
+                self.required.entry(field.to_owned()).or_default().without += number;
+            } else {
+                self.reasons.insert(reason, number);
             }
         }
-        Self { empty, nothing_new, reasons, ..self }
+        Self { empty, nothing_new, ..self }
     }
 
     /// Whether it has fetched nothing because pages were as they were.
