@@ -1,11 +1,12 @@
 //! `[urls]`: which URLs count as the same although their queries differ.
 
-use std::borrow::Cow;
+use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use crate::as_text::as_text;
 #[cfg(doc)]
 use crate::web::url::MAX_URL_BYTES;
 use crate::web::url::{CanonicalUrl, InvalidUrl};
@@ -141,7 +142,7 @@ fn name(pair: &str) -> &str {
 
 /// The name of a query parameter as it is written in URLs, or a prefix of names with `*` at its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Cow<'_, str>", into = "String")]
+#[serde(try_from = "String", into = "String")]
 pub struct Param(String);
 
 impl Param {
@@ -166,18 +167,13 @@ impl FromStr for Param {
     }
 }
 
-impl TryFrom<Cow<'_, str>> for Param {
-    type Error = NoParam;
-    fn try_from(text: Cow<'_, str>) -> Result<Self, NoParam> {
-        text.parse()
+impl fmt::Display for Param {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
-impl From<Param> for String {
-    fn from(param: Param) -> Self {
-        param.0
-    }
-}
+as_text!(Param);
 
 /// The error for a text that is no [`Param`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -180,7 +180,7 @@ pub enum Outcome {
 /// Why a URL became a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[derive(strum::IntoStaticStr, strum::Display, strum::VariantNames)]
+#[derive(strum::IntoStaticStr, strum::VariantArray, strum::Display, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum Reason {
     /// All retries were used.
@@ -201,15 +201,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 7] = [
-        Self::Retries,
-        Self::Final,
-        Self::Poison,
-        Self::Expired,
-        Self::Invalid,
-        Self::Corrupt,
-        Self::Blocked,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// Returns the name in headers and commands.
     pub fn as_str(self) -> &'static str {
@@ -220,7 +212,7 @@ impl Reason {
 impl FromStr for Reason {
     type Err = UnknownReason;
     fn from_str(text: &str) -> Result<Self, UnknownReason> {
-        Self::ALL.into_iter().find(|reason| reason.as_str() == text).ok_or(UnknownReason)
+        Self::ALL.iter().copied().find(|reason| reason.as_str() == text).ok_or(UnknownReason)
     }
 }
 
@@ -269,7 +261,7 @@ mod tests {
             "timeout dns connect tls http body size parse missing banned forbidden redirect robots proxy handler machine crash"
         );
         assert_eq!(
-            Reason::ALL.map(Reason::as_str).join(" "),
+            Reason::ALL.iter().map(|reason| reason.as_str()).collect::<Vec<_>>().join(" "),
             "retries final poison expired invalid corrupt blocked"
         );
         assert_eq!(Terminal::ALL.map(Terminal::as_str).join(" "), "done skipped failed expired cancelled");
