@@ -14,10 +14,11 @@ use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 
 use crate::document::base::{Base, without_fragment};
+use crate::document::elements::Elements;
 use crate::document::found::Found;
 use crate::document::json;
 use crate::document::microdata::Microdata;
-use crate::document::stream::Page;
+use crate::document::page::Page;
 use crate::limits::MAX_LINKS;
 use crate::values::main_text;
 use crate::values::markdown::markdown;
@@ -34,14 +35,16 @@ pub(crate) struct Context<'a> {
     pub(crate) url: &'a CanonicalUrl,
     /// The base of the page's links.
     pub(crate) base: &'a Base<'a>,
-    /// The result of the streaming pass; empty for JSON.
-    pub(crate) page: &'a Page,
+    /// The findings of the page that single tags give; empty unless it is HTML.
+    pub(crate) page: &'a Page<'a>,
     /// The JSON-LD objects of each type that the spider asks for.
     pub(crate) json_ld: &'a [Vec<Value>],
     /// The values in the scripts of each name that the spider asks for.
     pub(crate) scripts: &'a [Vec<Value>],
     /// The tree of the page, or `None` if no field needs one.
     pub(crate) tree: Option<&'a Html>,
+    /// The elements of the tree.
+    pub(crate) elements: &'a Elements<'a>,
     /// The parsed document, or `None` if it is not JSON.
     pub(crate) json: Option<&'a Value>,
     pub(crate) given_up: &'a AtomicBool,

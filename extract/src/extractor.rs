@@ -17,8 +17,10 @@ use trawl_common::web::url::CanonicalUrl;
 
 use crate::context::{Context, Within};
 use crate::document::base::Base;
+use crate::document::elements::Elements;
 use crate::document::markup::without_templates;
-use crate::document::stream::{Page, Reader};
+use crate::document::page::Page;
+use crate::document::stream::Reader;
 use crate::document::{charset, csv, json, json_ld, script, tree, xml};
 use crate::extraction::Extraction;
 use crate::items;
@@ -47,10 +49,12 @@ enum Medium {
 /// A parsed document.
 #[derive(Clone, Copy)]
 pub(crate) struct Parsed<'a> {
-    /// The result of the streaming pass; empty for JSON.
-    pub(crate) page: &'a Page,
+    /// The findings of the page that single tags give; empty unless it is HTML.
+    pub(crate) page: &'a Page<'a>,
     /// The tree, if a field needs one.
     pub(crate) tree: Option<&'a Html>,
+    /// The elements of the tree.
+    pub(crate) elements: &'a Elements<'a>,
     /// The document, if it is JSON.
     pub(crate) json: Option<&'a Value>,
 }
@@ -60,10 +64,13 @@ impl Extractor {
     ///
     /// This decides which fields the streaming pass answers and which need a tree.
     pub fn new(spider: &Spider) -> Result<Self, Vec<Mistake>> {
-        // An XML document has a tree alone.
-        let streams = spider.formats.xml.is_none();
+        let mut planner = Planner::new(spider, true);
+        // An XML document has a tree alone, and a page with a tree is not read twice.
+        if planner.plan.needs_tree || spider.formats.xml.is_some() {
+            planner = Planner::new(spider, false);
+        }
         let (urls, formats) = (spider.urls.clone(), spider.formats.clone());
-        Ok(Self { urls, formats, ..Self::from_planner(Planner::new(spider, streams))? })
+        Ok(Self { urls, formats, ..Self::from_planner(planner)? })
     }
 
     pub(crate) fn from_planner(
@@ -122,7 +129,6 @@ impl Extractor {
         request: Option<&Request>,
         given_up: &AtomicBool,
     ) -> Result<Extraction, Failure> {
-        let mut page = Page::default();
         let mut tree = None;
         let mut json = None;
         let medium = self.medium(response);
@@ -145,13 +151,23 @@ impl Extractor {
                 read => Some(read.map_err(|reason| Failure::new(Class::Parse, reason))?),
             };
         }
-        if json.is_none() && tree.is_none() {
+        let is_html = json.is_none() && tree.is_none();
+        let mut page = Page::default();
+        if is_html {
             let (html, encoding) = charset::decode(&response.body, response.content_type());
             let html = without_templates(&html);
-            page = Page { encoding: Some(encoding), ..self.reader.read(&html)? };
-            tree = self.plan.needs_tree.then(|| tree::build(&html, given_up)).transpose()?;
+            page.encoding = Some(encoding);
+            match self.plan.needs_tree {
+                true => tree = Some(tree::build(&html, given_up)?),
+                false => page = Page { encoding: page.encoding, ..self.reader.read(&html)? },
+            }
         }
-        let parsed = Parsed { page: &page, tree: tree.as_ref(), json: json.as_ref() };
+        let elements = tree.as_ref().map(|tree| Elements::new(tree, &self.plan.selectors));
+        let elements = elements.unwrap_or_default();
+        if is_html {
+            elements.iter().for_each(|element| page.add(element, &self.reader.wanted));
+        }
+        let parsed = Parsed { page: &page, tree: tree.as_ref(), elements: &elements, json: json.as_ref() };
         self.look(url, response, request, parsed, given_up)
     }
 
@@ -169,12 +185,12 @@ impl Extractor {
     }
 
     /// Extracts items and links from a parsed document.
-    pub(crate) fn look(
+    fn look(
         &self,
         url: &CanonicalUrl,
         response: &Response,
         request: Option<&Request>,
-        Parsed { page, tree, json }: Parsed<'_>,
+        Parsed { page, tree, elements, json }: Parsed<'_>,
         given_up: &AtomicBool,
     ) -> Result<Extraction, Failure> {
         let url = response.redirected_to.as_ref().unwrap_or(url);
@@ -189,6 +205,7 @@ impl Extractor {
             json_ld: &json_ld::objects(&page.json_ld, &self.reader.wanted.json_ld),
             scripts: &script::values(&page.scripts, &self.reader.wanted.scripts),
             tree,
+            elements,
             json,
             given_up,
             nodes: Default::default(),

@@ -12,7 +12,7 @@ use crate::context::{Context, Within};
 use crate::document::base::{Base, without_fragment};
 use crate::document::found::Found;
 use crate::document::json::{Path, parts};
-use crate::document::stream::{self, is_nofollow};
+use crate::document::page::is_nofollow;
 use crate::extraction::{Link, LinkKind};
 use crate::limits::MAX_LINKS;
 use crate::plan::query::Query;
@@ -86,7 +86,7 @@ impl Follow {
     pub(crate) fn add_all(&self, context: &Context<'_>, found: &mut FoundLinks<'_>) {
         let links = context.page.links.iter();
         let followed = links.filter(|link| !(self.nofollow && link.nofollow));
-        followed.for_each(|stream::Link { href, .. }| found.add(href, LinkKind::Page));
+        followed.for_each(|link| found.add(&link.href, LinkKind::Page));
     }
 
     pub(crate) fn add_area<'a>(

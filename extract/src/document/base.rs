@@ -28,12 +28,12 @@ impl<'a> Base<'a> {
         Self { url: base.unwrap_or(page.url), ..page }
     }
 
-    /// Where a link points, if that can be crawled, and the spelling in which it is written, if that is another.
+    /// Returns the target of a link, if it can be crawled, and the spelling in which it is written, if that is another.
     pub(crate) fn written_link(&self, link: &str) -> Option<(CanonicalUrl, Option<CanonicalUrl>)> {
         self.urls.spelled(self.join(link)?).ok()
     }
 
-    /// Where a link points, if that can be crawled.
+    /// Returns the target of a link, if it can be crawled.
     pub(crate) fn link(&self, link: &str) -> Option<CanonicalUrl> {
         self.written_link(link).map(|(url, _)| url)
     }

@@ -3,6 +3,7 @@
 pub(crate) mod base;
 pub(crate) mod charset;
 pub(crate) mod csv;
+pub(crate) mod elements;
 pub(crate) mod found;
 pub(crate) mod js;
 pub(crate) mod json;
@@ -11,7 +12,9 @@ pub(crate) mod json_repair;
 pub(crate) mod markup;
 pub(crate) mod microdata;
 pub(crate) mod nuxt;
+pub(crate) mod page;
 pub(crate) mod script;
+pub(crate) mod selector;
 pub(crate) mod stream;
 pub(crate) mod tree;
 pub(crate) mod xml;

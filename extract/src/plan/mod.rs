@@ -13,6 +13,7 @@ use serde_json::Value;
 use trawl_common::request::RequestTemplate;
 use trawl_common::spider::{Kind, PageField, Required};
 
+use crate::document::elements::SelectorMap;
 use crate::document::json::Path;
 use crate::jmespath::JmesPath;
 use crate::plan::paginate::Paginate;
@@ -35,6 +36,8 @@ pub(crate) struct Plan {
     pub(crate) follow: Option<Follow>,
     /// Finds something in a page that shows that the session has lapsed.
     pub(crate) lapsed: Option<Each>,
+    /// The selectors that are looked for in whole pages.
+    pub(crate) selectors: SelectorMap,
     /// Whether any field or link needs a tree.
     pub(crate) needs_tree: bool,
     /// Whether anything is extracted from JSON.

@@ -6,7 +6,7 @@ use trawl_common::spider::pattern::reason;
 use trawl_common::spider::{self, Conversion, FieldSource, Kind, PageField, Selector, Spider, Whitespace};
 
 use crate::document::json::Path;
-use crate::document::stream::Wanted;
+use crate::document::page::Wanted;
 use crate::jmespath::JmesPath;
 use crate::plan::query::{CssQuery, Query};
 use crate::plan::selector_syntax::{self, Part, Take};
@@ -340,7 +340,8 @@ impl Planner {
         inside: Inside,
     ) -> Option<Query> {
         self.plan.needs_tree = true;
-        let query = CssQuery::new(parts, inside == Inside::Element);
+        let selectors = (inside == Inside::Nothing).then_some(&mut self.plan.selectors);
+        let query = CssQuery::new(parts, selectors);
         self.sound(what, selector, "a selector", query).map(Query::Css)
     }
 

@@ -2,10 +2,13 @@
 
 use std::cell::Cell;
 
-use scraper::{ElementRef, Selector};
+use scraper::ElementRef;
+use selectors::matching::SelectorCaches;
 
 use crate::context::Context;
+use crate::document::elements::{Elements, SelectorMap};
 use crate::document::found::Found;
+use crate::document::selector::Selector;
 use crate::plan::selector_syntax::{self, Part, Take};
 use crate::xpath::XPath;
 
@@ -24,7 +27,7 @@ impl Query {
         context: &'a Context<'a>,
     ) -> impl Iterator<Item = ElementRef<'a>> + 'a {
         let (css, xpath) = match self {
-            Self::Css(query) => (Some(query.elements(scope)), None),
+            Self::Css(query) => (Some(query.elements(scope, context.elements)), None),
             Self::XPath(xpath) => (None, Some(context.xpath(xpath, scope))),
         };
         let found = xpath.into_iter().flatten().filter_map(|found| match found {
@@ -49,7 +52,7 @@ impl Query {
         context: &'a Context<'a>,
     ) -> impl Iterator<Item = Found<'a>> + 'a {
         let (css, xpath) = match self {
-            Self::Css(query) => (Some(query.raws(scope)), None),
+            Self::Css(query) => (Some(query.raws(scope, context.elements)), None),
             Self::XPath(xpath) => (None, Some(context.xpath(xpath, scope))),
         };
         css.into_iter().flatten().chain(xpath.into_iter().flatten())
@@ -61,14 +64,18 @@ impl Query {
 pub(crate) struct CssQuery {
     /// Matches an element that any selector of the list matches.
     any: Selector,
+    /// Its bit, if it is looked for in whole pages.
+    bit: Option<u64>,
     /// The selectors, grouped by the part of an element that they take.
     groups: Vec<(Selector, Take)>,
 }
 
 impl CssQuery {
-    /// Parses a list of selectors. If `is_scoped`, every part of a selector must match within the scope.
-    pub(crate) fn new(parts: &[Part], is_scoped: bool) -> Result<Self, String> {
-        let css = |part: &Part| if is_scoped { selector_syntax::scoped(&part.css) } else { part.css.clone() };
+    /// Parses a list of selectors and adds it to those that are looked for in whole pages. Without them, every part of
+    /// a selector must match within the scope.
+    pub(crate) fn new(parts: &[Part], whole: Option<&mut SelectorMap>) -> Result<Self, String> {
+        let css =
+            |part: &Part| if whole.is_none() { selector_syntax::scoped(&part.css) } else { part.css.clone() };
         let joined = |parts: &mut dyn Iterator<Item = &Part>| {
             selector_syntax::selector(&parts.map(css).collect::<Vec<_>>().join(", "))
         };
@@ -80,23 +87,34 @@ impl CssQuery {
                 groups.push((joined(&mut parts.iter().filter(|part| part.take == *take))?, take.clone()));
             }
         }
-        Ok(Self { any: joined(&mut parts.iter())?, groups })
+        let any = joined(&mut parts.iter())?;
+        Ok(Self { bit: whole.map(|selectors| selectors.add(&any)), any, groups })
     }
 
     /// Returns the matching elements in document order; `scope` may be one of them.
-    pub(crate) fn elements<'a>(&'a self, scope: ElementRef<'a>) -> impl Iterator<Item = ElementRef<'a>> + 'a {
-        let own = self.any.matches_with_scope(&scope, Some(scope)).then_some(scope);
-        own.into_iter().chain(scope.select(&self.any))
+    pub(crate) fn elements<'a>(
+        &'a self,
+        scope: ElementRef<'a>,
+        page: &'a Elements<'a>,
+    ) -> impl Iterator<Item = ElementRef<'a>> {
+        let in_page = self.bit.map(|bit| page.candidates(bit)).into_iter().flatten();
+        let in_scope = self.bit.is_none().then(|| scope.descendent_elements()).into_iter().flatten();
+        self.any.filter(in_page.chain(in_scope), scope)
     }
 
     /// Returns the parts taken of the matching elements.
-    pub(crate) fn raws<'a>(&'a self, scope: ElementRef<'a>) -> impl Iterator<Item = Found<'a>> + 'a {
+    pub(crate) fn raws<'a>(
+        &'a self,
+        scope: ElementRef<'a>,
+        page: &'a Elements<'a>,
+    ) -> impl Iterator<Item = Found<'a>> {
         // The last element whose texts, including those of its descendants, were all taken.
         let covered = Cell::new(None);
-        self.elements(scope).flat_map(move |element| {
+        let mut caches = SelectorCaches::default();
+        self.elements(scope, page).flat_map(move |element| {
             let mut raws: Vec<Found<'a>> = Vec::new();
             for (selector, take) in &self.groups {
-                if self.groups.len() > 1 && !selector.matches_with_scope(&element, Some(scope)) {
+                if self.groups.len() > 1 && !selector.matches(element, scope, &mut caches) {
                     continue;
                 }
                 match take {
@@ -121,7 +139,7 @@ impl CssQuery {
 
 #[cfg(test)]
 mod tests {
-    use scraper::Html;
+    use scraper::{Html, Selector};
 
     use super::*;
 
@@ -130,13 +148,15 @@ mod tests {
         let scope_selector = scope.map(|css| Selector::parse(css).unwrap());
         let root = page.root_element();
         let within = scope_selector.as_ref().map_or(root, |css| root.select(css).next().unwrap());
-        let query = CssQuery::new(&selector_syntax::parts(notation).unwrap(), scope.is_some()).unwrap();
+        let mut whole = SelectorMap::default();
+        let selectors = scope.is_none().then_some(&mut whole);
+        let query = CssQuery::new(&selector_syntax::parts(notation).unwrap(), selectors).unwrap();
         let shown = |raw| match raw {
             Found::Text(text) => text.into_owned(),
             Found::Element(element) => format!("<{}>", element.value().name()),
             Found::Json(value) => value.to_string(),
         };
-        query.raws(within).map(shown).collect()
+        query.raws(within, &Elements::new(&page, &whole)).map(shown).collect()
     }
 
     const PAGE: &str =

@@ -4,8 +4,9 @@
 //! `a::attr(href)` takes attributes of the matches, `a ::attr(href)` also those of all elements below. A selector
 //! without a pseudo-element takes the elements. Each selector of a list has its own pseudo-element.
 
-use scraper::Selector;
 use scraper::error::SelectorErrorKind;
+
+use crate::document::selector::Selector;
 
 /// The part of an element that a selector takes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::document::stream::Streamed;
+use crate::document::page::Streamed;
 use crate::plan::selector_syntax::{Part, Take};
 
 /// An element by its name, classes, ID, the presence of attributes, and attribute values that are plain words.

@@ -2,13 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use scraper::{ElementRef, Html, Selector};
+use scraper::Html;
 
 use super::*;
-use crate::document::script::Script;
-use crate::document::stream::{Link, Metas, Page, Wanted, is_nofollow};
-use crate::document::{charset, tree};
-use crate::extractor::Parsed;
+use crate::document::tree;
 use crate::plan::planner::Planner;
 
 /// Folders of Debian's packages rust-doc, python3.11-doc and postgresql-doc-15.
@@ -81,7 +78,6 @@ fn spider() -> Spider {
 struct Engines {
     streaming: Extractor,
     tree: Extractor,
-    wanted: Wanted,
 }
 
 impl Engines {
@@ -89,19 +85,16 @@ impl Engines {
         let spider = spider();
         let streaming = Extractor::new(&spider).unwrap();
         assert!(!streaming.needs_tree(), "a field of this test needs a tree");
-        let wanted = Planner::new(&spider, false).wanted;
-        Self { streaming, tree: Extractor::from_planner(Planner::new(&spider, false)).unwrap(), wanted }
+        let tree = Extractor::from_planner(Planner::new(&spider, false)).unwrap();
+        assert!(tree.needs_tree());
+        Self { streaming, tree }
     }
 
     /// Returns the results of both engines for a page, or `None` if its tree is refused.
     fn both(&self, body: &[u8]) -> Option<(Extraction, Extraction)> {
         let response = response(body);
         let (url, never) = ("https://example.com/dir/page".parse().unwrap(), AtomicBool::new(false));
-        let (html, encoding) = charset::decode(body, response.content_type());
-        let tree = tree::build(&html, &never).ok()?;
-        let page = Page { encoding: Some(encoding), ..page_of(&tree, &self.wanted) };
-        let parsed = Parsed { page: &page, tree: Some(&tree), json: None };
-        let by_tree = self.tree.look(&url, &response, None, parsed, &never).unwrap();
+        let by_tree = self.tree.extract(&url, &response, &never).ok()?;
         Some((self.streaming.extract(&url, &response, &never).unwrap(), by_tree))
     }
 
@@ -122,72 +115,6 @@ fn difference(streamed: &Extraction, by_tree: &Extraction) -> String {
         || format!("links: {:?} and {:?}", streamed.links, by_tree.links),
         |(name, value)| format!("field {name}: {value} and {}", other[name]).chars().take(600).collect(),
     )
-}
-
-/// Builds from the tree what the streaming pass should find.
-fn page_of(tree: &Html, wanted: &Wanted) -> Page {
-    let select = |css: &str| {
-        let selector = Selector::parse(css).unwrap();
-        tree.root_element()
-            .descendants()
-            .filter_map(ElementRef::wrap)
-            .filter(|e| selector.matches(e))
-            .collect::<Vec<_>>()
-    };
-    let has_text = |text: &String| !text.trim().is_empty();
-    let attribute = |css: &str, name: &str| {
-        select(css).iter().filter_map(|element| element.attr(name).map(str::to_owned)).collect::<Vec<_>>()
-    };
-    let first = |css: &str, name: &str| attribute(css, name).into_iter().find(has_text);
-    let is = |element: &ElementRef<'_>, name: &str, value: &str| {
-        element.attr(name).is_some_and(|found| found.trim().eq_ignore_ascii_case(value))
-    };
-    let text = |element: &ElementRef<'_>| element.text().collect::<String>();
-    let is_html = |element: &&ElementRef<'_>| element.value().name.ns == html5ever::ns!(html);
-    let metas = select("meta[content]");
-    let contents = |name: &str, value: &str| {
-        let metas = metas.iter().filter(|meta| is(meta, name, value));
-        metas.filter_map(|meta| meta.attr("content").map(str::to_owned)).collect::<Vec<_>>()
-    };
-    let links = select("a[href], area[href]");
-    let asked = metas.iter().flat_map(|meta| {
-        let asked = wanted.metas.iter().enumerate();
-        let asked = asked.filter(|(_, name)| is(meta, "name", name) || is(meta, "property", name));
-        asked.map(|(number, _)| (number, meta.attr("content").unwrap().to_owned())).collect::<Vec<_>>()
-    });
-    Page {
-        encoding: None,
-        title: select("title").iter().filter(is_html).map(text).find(has_text).unwrap_or_default(),
-        canonical: first("link[rel~=canonical i][href]", "href"),
-        language: first("html[lang]", "lang"),
-        meta: Metas {
-            description: contents("name", "description").into_iter().find(has_text),
-            language: contents("http-equiv", "content-language").into_iter().find(has_text),
-            refresh: contents("http-equiv", "refresh").into_iter().find(has_text),
-            robots: contents("name", "robots"),
-            named: asked.collect(),
-        },
-        base: first("base[href]", "href"),
-        link_count: links.len(),
-        links: links
-            .iter()
-            .map(|link| Link {
-                href: link.attr("href").unwrap().to_owned(),
-                nofollow: link.attr("rel").is_some_and(is_nofollow),
-            })
-            .collect(),
-        json_ld: select("script[type]")
-            .iter()
-            .filter(|script| is(script, "type", "application/ld+json"))
-            .map(text)
-            .collect(),
-        scripts: select("script")
-            .iter()
-            .map(|script| Script { id: script.attr("id").map(str::to_owned), text: text(script) })
-            .filter(|script| script.is_wanted(&wanted.scripts))
-            .collect(),
-        found: Vec::new(),
-    }
 }
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
