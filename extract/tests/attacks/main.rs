@@ -56,6 +56,7 @@ use Verdict::{Read, Refused};
 const OPEN: Verdict = Refused("more than 512 open elements");
 const NODES: Verdict = Refused("more than 500000 nodes");
 const NAMES: Verdict = Refused("more than 4096 long names of elements and attributes");
+const REPEATED: Verdict = Refused("more than 16777216 bytes of attributes in reopened elements");
 const ATTRIBUTES: Verdict = Refused("more than 256 attributes in one tag");
 
 /// A page whose title is kept: the parser came to its end.
@@ -126,6 +127,11 @@ fn floods() -> Vec<(&'static str, Vec<u8>, Verdict)> {
             "nodes: 120 <font> opened again in each <p>",
             page(&format!("<p>{}", fonts(120)), "</p><p>a"),
             NODES,
+        ),
+        (
+            "a <b> of 100,000 classes opened again in each <p>",
+            page(&format!("<p><b class='{}'>", "a ".repeat(100_000)), "</p><p>a"),
+            REPEATED,
         ),
         ("120 <font> closed in the wrong order", page(&fonts(120), "<p></font>"), survives()),
         ("stray </p>", page("", "</p>"), survives()),

@@ -5,21 +5,25 @@
 //! of open elements, in the attributes of one tag, and in the distinct names on the page. The parser is therefore
 //! stopped once it holds more than a page for people would need. Below these limits time is linear.
 
-use std::borrow::Cow;
+mod tokens;
+
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ego_tree::Tree;
+use html5ever::LocalName;
 use html5ever::interface::{Tracer, TreeSink};
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
-use html5ever::tokenizer::{Doctype, Tag, TagKind, Token, TokenSink, TokenSinkResult};
+use html5ever::tokenizer::{Token, TokenSink, TokenSinkResult};
 use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
-use html5ever::{Attribute, LocalName, QualName, ns};
-use html5gum::emitters::callback::{Callback, CallbackEmitter, CallbackEvent};
-use html5gum::{Emitter, ForwardingEmitter, Span, State, Tokenizer};
-use scraper::{Html, HtmlTreeSink};
+use html5gum::{State, Tokenizer};
+use scraper::node::Element;
+use scraper::{Html, HtmlTreeSink, Node};
 use trawl_common::frontier::outcome::{Class, Failure};
+
+use crate::document::tree::tokens::{Tokens, text};
 
 /// Maximum number of elements that the builder may hold: open elements, and formatting elements (`<b>`, `<font>`) that
 /// it would reopen. An element that is both counts twice; the document and its head count as well. Browsers limit
@@ -32,6 +36,9 @@ pub(super) const MAX_NODES: usize = 500_000;
 /// Maximum number of distinct long names of elements and attributes. The builder interns names in a table of fixed
 /// size, and an attacker who knows its hash function can make them all collide.
 pub(super) const MAX_NAMES: usize = 4096;
+/// Maximum size of values of attributes in bytes, beyond the size of the page: the builder repeats those of a formatting
+/// element wherever it reopens it.
+const MAX_REPEATED: usize = 16 << 20;
 /// Names of up to this many bytes are not put into that table, nor are the names of HTML.
 const SHORT_NAME: usize = 7;
 
@@ -39,11 +46,14 @@ type Handle = <HtmlTreeSink as TreeSink>::Handle;
 
 /// Builds the tree of a page. Fails with class `parse` if the page exceeds a limit or `given_up` is set meanwhile.
 pub(crate) fn build(html: &str, given_up: &AtomicBool) -> Result<Html, Failure> {
-    let sink = HtmlTreeSink::new(Html::new_document());
+    // A page has a node for each twenty bytes or so.
+    let nodes = MAX_NODES.min(html.len() / 20);
+    let tree = Tree::with_capacity(Node::Document, nodes);
+    let sink = HtmlTreeSink::new(Html { tree, ..Html::new_document() });
     let builder = TreeBuilder::new(sink, TreeBuilderOpts::default());
-    let html = html.strip_prefix('\u{feff}').unwrap_or(html);
-    let mut tokens =
-        Tokenizer::new_with_emitter(html, Tokens(CallbackEmitter::new(Guard::new(&builder, given_up))));
+    let page = StrTendril::from_slice(html.strip_prefix('\u{feff}').unwrap_or(html));
+    let guard = Guard::new(&builder, page.len() + MAX_REPEATED, given_up);
+    let mut tokens = Tokenizer::new_with_emitter(&page[..], Tokens::new(&page, guard));
     // It yields nothing but a refusal.
     match tokens.next() {
         Some(Ok(refusal)) => Err(refusal),
@@ -51,173 +61,100 @@ pub(crate) fn build(html: &str, given_up: &AtomicBool) -> Result<Html, Failure> 
     }
 }
 
-/// Tells the tokenizer what the tree builder knows: how text goes on after a start tag, and whether it is in a drawing
-/// or a formula, where there is CDATA.
-struct Tokens<'a>(CallbackEmitter<Guard<'a>, Failure>);
-
-impl ForwardingEmitter for Tokens<'_> {
-    type Token = Failure;
-
-    fn inner(&mut self) -> &mut impl Emitter<Token = Failure> {
-        &mut self.0
-    }
-
-    fn emit_eof(&mut self) {
-        self.0.emit_eof();
-        self.0.callback_mut().end();
-    }
-
-    /// Nobody reads the errors of a page. To find them, the tokenizer would examine each byte once more.
-    #[inline]
-    fn should_emit_errors(&mut self) -> bool {
-        false
-    }
-
-    fn emit_current_tag(&mut self) -> Option<State> {
-        // The state is the tree builder's to say.
-        let _ = self.0.emit_current_tag();
-        self.0.callback_mut().next_state.take()
-    }
-
-    fn adjusted_current_node_present_but_not_in_html_namespace(&mut self) -> bool {
-        self.0.callback_mut().builder.adjusted_current_node_present_but_not_in_html_namespace()
-    }
-}
-
 /// Sits between tokenizer and tree builder, and drops all tokens once a limit is exceeded.
 struct Guard<'a> {
     builder: &'a TreeBuilder<Handle, HtmlTreeSink>,
     given_up: &'a AtomicBool,
-    /// The start tag whose attributes are being read.
-    tag: Option<Tag>,
-    /// Whether its latest attribute has the name of an earlier one, which counts.
-    is_repeated: bool,
-    /// The state of the tokenizer after the start tag that was built last.
-    next_state: Option<State>,
     /// Number of nodes up to which the builder cannot hold more than [`MAX_OPEN`] elements.
     safe_nodes: usize,
+    /// Number of nodes whose attributes are counted.
+    seen_nodes: usize,
+    /// Bytes that the values of further attributes may have.
+    values_left: usize,
     names: HashSet<LocalName>,
     is_refused: bool,
+    /// The reason of the refusal, until the tokenizer yields it.
+    refusal: Option<Failure>,
 }
 
 impl<'a> Guard<'a> {
-    fn new(builder: &'a TreeBuilder<Handle, HtmlTreeSink>, given_up: &'a AtomicBool) -> Self {
-        let (tag, next_state, names) = Default::default();
-        Self {
-            builder,
-            given_up,
-            tag,
-            is_repeated: false,
-            next_state,
-            safe_nodes: 0,
-            names,
-            is_refused: false,
-        }
+    fn new(
+        builder: &'a TreeBuilder<Handle, HtmlTreeSink>,
+        values_left: usize,
+        given_up: &'a AtomicBool,
+    ) -> Self {
+        let (safe_nodes, seen_nodes, names, is_refused, refusal) = Default::default();
+        Self { builder, given_up, safe_nodes, seen_nodes, values_left, names, is_refused, refusal }
     }
 
-    /// Builds a token. Fails once a limit is exceeded.
-    fn build(&mut self, token: Token) -> Result<(), Failure> {
+    /// Builds a token. Returns the state in which the tokenizer goes on after a start tag, if that is another.
+    fn build(&mut self, token: Token) -> Option<State> {
+        if self.given_up.load(Ordering::Relaxed) {
+            self.check(Err(Failure::new(Class::Parse, "given up")));
+        }
+        if self.is_refused {
+            return None;
+        }
         // Nothing reads the lines of errors.
-        match self.builder.process_token(token, 0) {
-            TokenSinkResult::RawData(kind) => {
-                self.next_state = Some(match kind {
-                    RawKind::Rcdata => State::RcData,
-                    RawKind::Rawtext => State::RawText,
-                    RawKind::ScriptData | RawKind::ScriptDataEscaped(_) => State::ScriptData,
-                });
-            }
-            TokenSinkResult::Plaintext => self.next_state = Some(State::PlainText),
+        let state = match self.builder.process_token(token, 0) {
+            TokenSinkResult::RawData(RawKind::Rcdata) => Some(State::RcData),
+            TokenSinkResult::RawData(RawKind::Rawtext) => Some(State::RawText),
+            TokenSinkResult::RawData(_) => Some(State::ScriptData),
+            TokenSinkResult::Plaintext => Some(State::PlainText),
             // Scripts are not run, and the encoding is known.
             TokenSinkResult::Continue
             | TokenSinkResult::Script(_)
-            | TokenSinkResult::EncodingIndicator(_) => {}
-        }
-        self.check_tree()
+            | TokenSinkResult::EncodingIndicator(_) => None,
+        };
+        let checked = self.check_tree();
+        self.check(checked);
+        state
     }
 
-    fn take(&mut self, event: CallbackEvent<'_>) -> Result<(), Failure> {
-        match event {
-            CallbackEvent::OpenStartTag { name } => {
-                self.tag = Some(tag(TagKind::StartTag, self.name(name)?));
-                Ok(())
-            }
-            CallbackEvent::AttributeName { name } => self.attribute(name),
-            CallbackEvent::AttributeValue { value } => {
-                let latest = self.tag.as_mut().and_then(|tag| tag.attrs.last_mut());
-                if let Some(attribute) = latest.filter(|_| !self.is_repeated) {
-                    attribute.value = tendril(value);
-                }
-                Ok(())
-            }
-            CallbackEvent::CloseStartTag { self_closing } => match self.tag.take() {
-                Some(tag) => self.build(Token::TagToken(Tag { self_closing, ..tag })),
-                None => Ok(()),
-            },
-            CallbackEvent::EndTag { name } => {
-                let name = self.name(name)?;
-                self.build(Token::TagToken(tag(TagKind::EndTag, name)))
-            }
-            CallbackEvent::String { value } => self.text(value),
-            CallbackEvent::Comment { value } => self.build(Token::CommentToken(tendril(value))),
-            CallbackEvent::Doctype { name, public_identifier, system_identifier, force_quirks } => self
-                .build(Token::DoctypeToken(Doctype {
-                    name: Some(name).filter(|name| !name.is_empty()).map(tendril),
-                    public_id: public_identifier.map(tendril),
-                    system_id: system_identifier.map(tendril),
-                    force_quirks,
-                })),
-            CallbackEvent::Error(_) => Ok(()),
+    /// Returns a name of an element or an attribute; `None` once a limit is exceeded.
+    fn name(&mut self, name: &[u8]) -> Option<LocalName> {
+        if self.is_refused {
+            return None;
         }
-    }
-
-    /// Adds an attribute to the start tag. Those of end tags do not count.
-    fn attribute(&mut self, name: &[u8]) -> Result<(), Failure> {
-        let name = self.name(name)?;
-        let Some(Tag { attrs, .. }) = &mut self.tag else { return Ok(()) };
-        self.is_repeated = attrs.iter().any(|other| other.name.local == name);
-        if self.is_repeated {
-            return Ok(());
-        }
-        if attrs.len() >= MAX_ATTRIBUTES {
-            return Err(refusal(MAX_ATTRIBUTES, "attributes in one tag"));
-        }
-        attrs.push(Attribute { name: QualName::new(None, ns!(), name), value: StrTendril::new() });
-        Ok(())
-    }
-
-    /// Builds text. The tree builder decides about each NUL.
-    fn text(&mut self, value: &[u8]) -> Result<(), Failure> {
-        for (number, part) in value.split(|byte| *byte == 0).enumerate() {
-            if number > 0 {
-                self.build(Token::NullCharacterToken)?;
-            }
-            if !part.is_empty() {
-                self.build(Token::CharacterTokens(tendril(part)))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns a name of an element or an attribute.
-    fn name(&mut self, name: &[u8]) -> Result<LocalName, Failure> {
         let name = LocalName::from(&*text(name));
         if name.len() > SHORT_NAME && !self.names.contains(&name) {
             self.names.insert(name.clone());
+            self.check_limit(self.names.len(), MAX_NAMES, "long names of elements and attributes");
         }
-        match self.names.len() {
-            0..=MAX_NAMES => Ok(name),
-            _ => Err(refusal(MAX_NAMES, "long names of elements and attributes")),
+        Some(name)
+    }
+
+    fn check_limit(&mut self, number: usize, limit: usize, what: &str) {
+        if number > limit {
+            self.check(Err(refusal(limit, what)));
+        }
+    }
+
+    fn check(&mut self, checked: Result<(), Failure>) {
+        if let Err(failure) = checked
+            && !self.is_refused
+        {
+            (self.is_refused, self.refusal) = (true, Some(failure));
         }
     }
 
     fn check_tree(&mut self) -> Result<(), Failure> {
-        let nodes = self.builder.sink.0.borrow().tree.values().len();
+        let page = self.builder.sink.0.borrow();
+        let nodes = page.tree.values().len();
         if nodes > MAX_NODES {
             return Err(refusal(MAX_NODES, "nodes"));
         }
+        let new = page.tree.values().rev().take(nodes - self.seen_nodes).filter_map(Node::as_element);
+        let values: usize = new.flat_map(Element::attrs).map(|(_, value)| value.len()).sum();
+        self.seen_nodes = nodes;
+        self.values_left = match self.values_left.checked_sub(values) {
+            Some(left) => left,
+            None => return Err(refusal(MAX_REPEATED, "bytes of attributes in reopened elements")),
+        };
         if nodes <= self.safe_nodes {
             return Ok(());
         }
+        drop(page);
         let held = Count::default();
         self.builder.trace_handles(&held);
         let held = held.0.get();
@@ -238,36 +175,8 @@ impl<'a> Guard<'a> {
     }
 }
 
-impl Callback<Failure, ()> for Guard<'_> {
-    fn handle_event(&mut self, event: CallbackEvent<'_>, _: Span<()>) -> Option<Failure> {
-        if self.is_refused {
-            return None;
-        }
-        let taken = match self.given_up.load(Ordering::Relaxed) {
-            true => Err(Failure::new(Class::Parse, "given up")),
-            false => self.take(event),
-        };
-        self.is_refused = taken.is_err();
-        taken.err()
-    }
-}
-
 fn refusal(limit: usize, what: &str) -> Failure {
     Failure::new(Class::Parse, format_args!("more than {limit} {what}"))
-}
-
-fn tag(kind: TagKind, name: LocalName) -> Tag {
-    Tag { kind, name, self_closing: false, attrs: Vec::new(), had_duplicate_attributes: false }
-}
-
-/// Returns the text of a token, which is valid unless the tokenizer cut a character. Checking that first is faster than
-/// looking for invalid bytes.
-fn text(bytes: &[u8]) -> Cow<'_, str> {
-    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
-}
-
-fn tendril(bytes: &[u8]) -> StrTendril {
-    StrTendril::from_slice(&text(bytes))
 }
 
 /// Counts the elements that a builder holds.
