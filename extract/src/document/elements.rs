@@ -1,5 +1,5 @@
-//! The elements of a page, and which selectors may match each. As in browsers, a selector is tried only on elements with
-//! the ID, class or name that its last part asks for.
+//! The elements of a page, and which selectors may match each. As in browsers, a selector is tried only on elements
+//! with the ID, class or name that its last part asks for.
 
 use std::collections::HashMap;
 

@@ -5,7 +5,8 @@
 //! that hold no tags. Elements that tree construction may repeat (`<a>` over paragraphs), drop (`<tr>` outside a table)
 //! or merge (`<html>`) need the tree too, and so do values in selectors that pages often write with character
 //! references. The two can differ only in content of a table outside its cells, a `<select>` or a `<frameset>`, which a
-//! tree moves or drops.
+//! tree moves or drops, in links that it repeats because a paragraph ends before them, and in NULs and carriage returns,
+//! which it replaces. A tree is read as browsers read it.
 
 use std::sync::LazyLock;
 

@@ -36,8 +36,8 @@ pub(super) const MAX_NODES: usize = 500_000;
 /// Maximum number of distinct long names of elements and attributes. The builder interns names in a table of fixed
 /// size, and an attacker who knows its hash function can make them all collide.
 pub(super) const MAX_NAMES: usize = 4096;
-/// Maximum size of values of attributes in bytes, beyond the size of the page: the builder repeats those of a formatting
-/// element wherever it reopens it.
+/// Maximum size of values of attributes in bytes, beyond the size of the page: the builder repeats those of a
+/// formatting element wherever it reopens it.
 const MAX_REPEATED: usize = 16 << 20;
 /// Names of up to this many bytes are not put into that table, nor are the names of HTML.
 const SHORT_NAME: usize = 7;

@@ -11,8 +11,8 @@ use trawl_common::frontier::outcome::Failure;
 
 use crate::document::tree::{Guard, MAX_ATTRIBUTES};
 
-/// Gathers tokens from the tokenizer for the tree builder, and tells the tokenizer what the builder knows: how text goes
-/// on after a start tag, and whether it is in a drawing or a formula, where there is CDATA.
+/// Gathers tokens from the tokenizer for the tree builder, and tells the tokenizer what the builder knows: how text
+/// goes on after a start tag, and whether it is in a drawing or a formula, where there is CDATA.
 pub(super) struct Tokens<'a> {
     guard: Guard<'a>,
     page: &'a StrTendril,
@@ -277,8 +277,8 @@ impl Piece {
     }
 }
 
-/// Returns bytes as text, which they are unless the tokenizer cut a character. Checking that first is faster than looking
-/// for invalid bytes.
+/// Returns bytes as text, which they are unless the tokenizer cut a character. Checking that first is faster than
+/// looking for invalid bytes.
 pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
