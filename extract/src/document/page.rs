@@ -51,7 +51,7 @@ impl<'a> Page<'a> {
             local_name!("html") => keep(&mut self.language, attribute("lang")),
             local_name!("base") => keep(&mut self.base, attribute("href")),
             local_name!("title") if self.title.is_empty() && name.ns == ns!(html) => {
-                self.title = text(element)
+                self.title = text(element);
             }
             local_name!("script") if !wanted.json_ld.is_empty() || !wanted.scripts.is_empty() => {
                 self.add_script(element, wanted);
