@@ -48,9 +48,9 @@ def work_folder():
 
 
 @contextlib.contextmanager
-def stage(options, pages):
+def stage(options, pages, kind=Site):
     """The folder, the servers, and the site with so many pages."""
-    with work_folder() as folder, Site(folder / "site", options.port, pages) as site:
+    with work_folder() as folder, kind(folder / "site", options.port, pages) as site:
         yield folder, Servers(options.servers), site
 
 

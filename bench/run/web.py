@@ -21,11 +21,12 @@ http {{
   server {{
     {listen}
     root {root};
+    {settings}
     location = /robots.txt {{ return 404; }}
     location /small/ {{
       default_type text/html; return 200 "<title>$uri</title><p>A small page. <a href='/'>home</a>";
     }}
-    location ~ ^/(sitemap.xml|all.html)$ {{ root {folder}/$server_addr; }}
+    location ~ ^/(sitemap.xml|all.html)$ {{ root {folder}/$server_addr; gzip_static off; }}
   }}
 }}
 """
@@ -34,11 +35,14 @@ http {{
 class Site:
     """Started by `with`; `urls` are its pages, in turn of each host, `files` hold them, and `sitemaps` name them."""
 
+    scheme, listen, settings, root = "http", "", "", ROOT
+    sizes = SMALLEST, LARGEST
+
     def __init__(self, folder, port, pages):
         self.folder, self.port = folder, port
-        self.hosts = [f"http://127.0.0.{number}:{port}" for number in range(1, HOSTS + 1)]
+        self.hosts = [f"{self.scheme}://127.0.0.{number}:{port}" for number in range(1, HOSTS + 1)]
         self.sitemaps = [f"{host}/sitemap.xml" for host in self.hosts]
-        self.files = choose(pages)
+        self.files = choose(pages, *self.sizes)
         self.bytes = sum(path.stat().st_size for path in self.files)
         paths = [path.relative_to(ROOT).as_posix() for path in self.files]
         self.by_host = {host: [f"{host}/{path}" for path in paths[at::HOSTS]] for at, host in enumerate(self.hosts)}
@@ -54,8 +58,10 @@ class Site:
             links = "".join(f'<a href="{url}">page</a>\n' for url in urls)
             (root / "all.html").write_text(f"<title>all pages</title>\n{links}")
         (self.folder / "urls.txt").write_text("\n".join(self.urls) + "\n")
-        listen = "".join(f"listen 127.0.0.{number}:{self.port}; " for number in range(1, HOSTS + 1))
-        settings = CONFIGURATION.format(folder=self.folder, listen=listen, root=ROOT)
+        listen = "".join(f"listen 127.0.0.{number}:{self.port} {self.listen}; " for number in range(1, HOSTS + 1))
+        settings = CONFIGURATION.format(
+            folder=self.folder, listen=listen, root=self.root, settings=self.settings.format(folder=self.folder)
+        )
         (self.folder / "nginx.conf").write_text(settings)
         self.server = subprocess.Popen(["nginx", "-c", self.folder / "nginx.conf"])
         for _ in range(100):
@@ -72,10 +78,10 @@ class Site:
         self.server.wait()
 
 
-def choose(count):
-    """So many pages, evenly from all."""
+def choose(count, smallest, largest):
+    """So many pages of these sizes, evenly from all."""
     files = sorted(path for path in ROOT.rglob("*.html") if not path.is_symlink())
-    pages = [path for path in files if SMALLEST <= path.stat().st_size <= LARGEST]
+    pages = [path for path in files if smallest <= path.stat().st_size <= largest]
     if len(pages) < count:
         raise SystemExit(f"{ROOT} has {len(pages)} pages, not {count}: is the package rust-doc installed?")
     return [pages[at * len(pages) // count] for at in range(count)]
