@@ -22,10 +22,12 @@ COPY --from=manifests /src .
 ARG PROFILE=dist
 RUN cargo build --profile $PROFILE --locked -p trawl --bins
 COPY . .
+# For `trawl --version`.
+ARG REVISION=
 # Files keep the times they had outside, which may lie before the build above. What was compiled takes gigabytes, and no
 # later build can use it.
 RUN find . -path ./target -prune -o -name '*.rs' -exec touch {} + \
- && cargo build --profile $PROFILE --locked -p trawl --bins \
+ && TRAWL_COMMIT=$REVISION cargo build --profile $PROFILE --locked -p trawl --bins \
  && install -D -t /out target/$PROFILE/trawl && ln -s trawl /out/producer && ln -s trawl /out/worker \
  && rm -rf target
 

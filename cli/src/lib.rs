@@ -16,6 +16,7 @@ mod spider;
 mod start;
 mod summary;
 pub mod trace;
+mod version;
 mod waits;
 
 pub use arguments::ArgumentFlags;
@@ -31,4 +32,5 @@ pub use spider::{SpiderArg, unusable};
 pub use start::{Global, main};
 pub use summary::{items, pages_per_second, progress, summary, time_left};
 pub use trawl_common::text::{count, counted};
+pub use version::version;
 pub use waits::Waits;

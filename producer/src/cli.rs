@@ -80,7 +80,7 @@ pub struct Args {
 
 /// Read sitemaps and put every URL that is new into its queue
 #[derive(Parser)]
-#[command(name = "producer", version)]
+#[command(name = "producer", version, long_version = trawl_cli::version())]
 struct Program {
     #[command(flatten)]
     args: Args,

@@ -48,7 +48,7 @@ use trawl_cli::{Global, Outcome};
 
 /// Crawl politely, lose nothing: in one process, or as a fleet on RabbitMQ and Redis
 #[derive(Parser)]
-#[command(name = "trawl", version, arg_required_else_help = true)]
+#[command(name = "trawl", version, long_version = trawl_cli::version(), arg_required_else_help = true)]
 struct Program {
     #[command(subcommand)]
     command: Command,

@@ -33,8 +33,10 @@ fn by_a_link_named_producer_or_worker_trawl_is_that_program() {
     for (name, sources) in [("producer", ["http://a.example/"].as_slice()), ("worker", &[])] {
         let link = folder.path().join(name);
         symlink(TRAWL, &link).unwrap();
-        let version = text(&run(&link, &["--version"]).stdout);
-        assert_eq!(version, format!("{name} {}\n", env!("CARGO_PKG_VERSION")));
+        assert_eq!(text(&run(&link, &["-V"]).stdout), format!("{name} {}\n", env!("CARGO_PKG_VERSION")));
+        let of_trawl = text(&run(TRAWL, &["--version"]).stdout);
+        assert_eq!(text(&run(&link, &["--version"]).stdout), of_trawl.replacen("trawl", name, 1));
+        assert!(of_trawl.starts_with(&format!("trawl {} (", env!("CARGO_PKG_VERSION"))), "{of_trawl}");
 
         let (own, command) = (run(&link, &["--help"]), run(TRAWL, &[name, "--help"]));
         assert_eq!(own.status.code(), Some(0));

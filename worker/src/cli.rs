@@ -28,7 +28,7 @@ pub struct Args {
 
 /// Take URLs from the queues, fetch and extract them, and run jobs, until asked to stop
 #[derive(Parser)]
-#[command(name = "worker", version)]
+#[command(name = "worker", version, long_version = trawl_cli::version())]
 struct Program {
     #[command(flatten)]
     args: Args,
