@@ -17,6 +17,7 @@ mod doctor;
 mod drain;
 mod events;
 mod hosts;
+mod init;
 mod items;
 mod jobs;
 mod logs;
@@ -62,6 +63,8 @@ enum Command {
     Crawl(crawl::Args),
     /// Crawl a small site that this command serves itself: needs no network
     Demo(demo::Args),
+    /// Write a project: settings, a spider, and with --fleet all that a fleet of it runs on
+    Init(init::Args),
     /// Show the crawls, or one of them
     Status(status::Args),
     /// Watch the fleet as `top` does a machine: crawls, workers, lanes, and hosts in a back-off
@@ -155,6 +158,7 @@ async fn run(command: Command, global: Global) -> Outcome {
     match command {
         Command::Crawl(args) => args.run(global).await,
         Command::Demo(args) => args.run(global).await,
+        Command::Init(args) => args.run(&global),
         Command::Status(args) => args.run(global).await,
         Command::Top(args) => args.run(global).await,
         Command::Url(args) => args.run(global).await,

@@ -5,7 +5,7 @@ mod attempt_task;
 mod check;
 mod deployed;
 pub(crate) mod examine;
-mod new;
+pub(crate) mod new;
 mod recorded;
 pub(crate) mod shell;
 mod show;

@@ -9,7 +9,8 @@ use trawl_common::exit::Exit;
 use trawl_common::names::SpiderName;
 use trawl_common::settings::Settings;
 
-const EXAMPLE: &str = include_str!("new.toml");
+/// A spider to begin with.
+pub(crate) const EXAMPLE: &str = include_str!("new.toml");
 
 /// Writes the example; never overwrites an existing file.
 pub(super) fn run(name: &SpiderName, json: bool, settings: &Settings, global: &Global) -> Outcome {
