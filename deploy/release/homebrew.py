@@ -1,4 +1,4 @@
-"""The formula for Homebrew, which installs a tar."""
+"""The formula for Homebrew, which installs a tar. Homebrew takes it from a tap alone, not as a file."""
 
 import hashlib
 
