@@ -46,6 +46,10 @@ def glibc(path):
     def dump(flag):
         return subprocess.run(["objdump", flag, path], check=True, capture_output=True, text=True).stdout
 
-    if " NEEDED " not in dump("-p"):
+    headers = dump("-p")
+    if " NEEDED " not in headers and " INTERP " not in headers:
         return None
-    return max(tuple(map(int, version)) for version in re.findall(r"GLIBC_(\d+)\.(\d+)", dump("-T")))
+    versions = [tuple(map(int, version)) for version in re.findall(r"GLIBC_(\d+)\.(\d+)", dump("-T"))]
+    if not versions:
+        raise SystemExit(f"release: {path} is linked dynamically, and not to glibc")
+    return max(versions)
