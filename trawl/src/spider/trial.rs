@@ -190,7 +190,7 @@ impl Trial {
         let read = self.reader.read(&spider, &scope, &extractor, &landed, response, None).await;
         let Extraction { items, unfit, .. } = read.map_err(|untried| untried.to_string())?.extraction;
         let found = items.into_iter().find_map(|mut item| item.fields.remove(FIELD));
-        match (found, unfit.first()) {
+        match (found.filter(|value| !value.is_null()), unfit.first()) {
             (Some(Value::Array(values)), _) => Ok(values),
             (Some(value), _) => Ok(vec![value]),
             (None, Some(unfit)) => Err(format!("`{}`: {}", unfit.value, unfit.reason)),
