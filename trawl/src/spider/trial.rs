@@ -207,9 +207,11 @@ impl Trial {
 /// The name of the field that is asked for.
 const FIELD: &str = "value";
 
-/// Returns mistakes as one text.
+/// Returns mistakes in that field as one text.
 fn list(mistakes: Vec<Mistake>) -> String {
-    mistakes.iter().map(|mistake| mistake.what.as_str()).collect::<Vec<_>>().join("; ")
+    let field = format!("fields.{FIELD}: ");
+    let what = mistakes.iter().map(|mistake| mistake.what.trim_start_matches(&field));
+    what.collect::<Vec<_>>().join("; ")
 }
 
 /// Returns a proxy that asks hosts as a standalone crawl would ask them, and the store of their schedules.

@@ -108,7 +108,7 @@ async fn a_shell_says_what_is_wrong_with_a_line_and_goes_on() {
     let said = printed(&answered);
     let said: Vec<&str> = said.lines().collect();
     assert_eq!(said.len(), 3, "{said:?}");
-    assert!(said[0].contains("css") && said[1].contains("`Tea`") && said[2].contains("URL"), "{said:?}");
+    assert!(said[0].starts_with("`h1[`") && said[1].contains("`Tea`") && said[2].contains("URL"), "{said:?}");
     assert_eq!(answered.status.code(), Some(1));
 }
 
