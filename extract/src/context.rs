@@ -106,8 +106,8 @@ impl<'a> Context<'a> {
                 self.tree.map(|tree| Found::Text(read(tree).into())).into_iter().collect()
             }
             PageField::Markdown => {
-                let read = |tree: &Html| markdown(tree.root_element(), self.base);
-                self.tree.map(|tree| Found::Text(read(tree).into())).into_iter().collect()
+                let read = |tree: &Html| Found::Text(markdown(tree.root_element(), self.base).into());
+                self.tree.map(read).into_iter().collect()
             }
             PageField::Links => self.links(),
         }

@@ -137,9 +137,12 @@ impl Args {
         match line {
             Line::Nothing | Line::Quit => {}
             Line::Help => println!("{HELP}"),
-            Line::Head => page.response.headers.iter().for_each(|(name, value)| {
-                println!("{name}: {}", printable(value, MAX_SHOWN));
-            }),
+            Line::Head => {
+                println!("{} {}", page.response.status, page.url);
+                for (name, value) in page.response.headers.iter() {
+                    println!("{name}: {}", printable(value, MAX_SHOWN));
+                }
+            }
             Line::Fetch(link) => {
                 let landed = page.response.redirected_to.as_ref().unwrap_or(&page.url);
                 let url = landed.to_url().join(&link).map_err(|error| format!("{link}: {error}"))?;

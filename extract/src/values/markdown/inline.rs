@@ -9,14 +9,25 @@ use crate::limits::MAX_TEXT;
 /// The text of a paragraph, a heading or a cell.
 pub(super) struct Inline<'a> {
     base: &'a Base<'a>,
-    text: String,
-    /// Whether white space stands before the next word.
-    is_apart: bool,
+    /// The text so far, without white space around it.
+    pub(super) text: String,
+    /// The gap before the first word, and before the next one.
+    first_gap: Gap,
+    gap: Gap,
     /// Whether the text has to stay on one line.
     is_line: bool,
     /// The open marks, which are not repeated within themselves.
     open: Vec<&'static str>,
     has_link: bool,
+}
+
+/// The gap between two words.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Gap {
+    #[default]
+    None,
+    Space,
+    Line,
 }
 
 /// Whether an element is a part of a paragraph.
@@ -27,19 +38,15 @@ pub(super) fn is_part(element: ElementRef<'_>) -> bool {
 
 impl<'a> Inline<'a> {
     pub(super) fn new(base: &'a Base<'a>) -> Self {
-        Self { base, text: String::new(), is_apart: false, is_line: false, open: Vec::new(), has_link: false }
+        let (text, first_gap, gap, open) = Default::default();
+        Self { base, text, first_gap, gap, is_line: false, open, has_link: false }
     }
 
     /// Returns the text of an element on one line.
     pub(super) fn of_line(element: ElementRef<'_>, base: &'a Base<'a>) -> String {
         let mut inline = Self { is_line: true, ..Self::new(base) };
         inline.children(element);
-        inline.finish()
-    }
-
-    /// Returns the text, without white space around it.
-    pub(super) fn finish(self) -> String {
-        self.text.trim_matches(['\n', '\\', ' ']).to_owned()
+        inline.text
     }
 
     pub(super) fn node(&mut self, node: NodeRef<'_, Node>) {
@@ -59,12 +66,7 @@ impl<'a> Inline<'a> {
 
     fn element(&mut self, element: ElementRef<'_>) {
         match element.value().name() {
-            "br" if !self.is_line => {
-                self.text.truncate(self.text.trim_end().len());
-                self.text.push_str("\\\n");
-                self.is_apart = false;
-            }
-            "br" => self.is_apart = true,
+            "br" => self.part(if self.is_line { Gap::Space } else { Gap::Line }),
             "img" => self.image(element),
             "a" if !self.has_link => self.link(element),
             "em" | "i" | "cite" | "dfn" | "var" => self.marked("*", element),
@@ -74,9 +76,9 @@ impl<'a> Inline<'a> {
             _ if is_part(element) => self.children(element),
             // A block within a paragraph stands apart.
             _ => {
-                self.is_apart = true;
+                self.part(Gap::Space);
                 self.children(element);
-                self.is_apart = true;
+                self.part(Gap::Space);
             }
         }
     }
@@ -86,24 +88,16 @@ impl<'a> Inline<'a> {
             return self.children(element);
         }
         self.open.push(mark);
-        let inner = self.inner(element);
+        self.around(element, |inner| format!("{mark}{inner}{mark}"));
         self.open.pop();
-        if !inner.is_empty() {
-            self.push(&format!("{mark}{inner}{mark}"));
-        }
-        self.is_apart |= ends_apart(element);
     }
 
     fn link(&mut self, element: ElementRef<'_>) {
         let link = element.attr("href").and_then(|href| self.base.resolve(href));
         let Some(link) = link.filter(|link| !is_embedded(link)) else { return self.children(element) };
         self.has_link = true;
-        let inner = self.inner(element);
+        self.around(element, |inner| format!("[{inner}]({})", escape_url(&link)));
         self.has_link = false;
-        if !inner.is_empty() {
-            self.push(&format!("[{inner}]({})", escape_url(&link)));
-        }
-        self.is_apart |= ends_apart(element);
     }
 
     fn image(&mut self, element: ElementRef<'_>) {
@@ -111,56 +105,65 @@ impl<'a> Inline<'a> {
         let Some(link) = link.filter(|link| !is_embedded(link)) else { return };
         let mut alternative = Inline { is_line: true, ..Self::new(self.base) };
         alternative.words(element.attr("alt").unwrap_or_default());
-        self.push(&format!("![{}]({})", alternative.finish(), escape_url(&link)));
+        self.push(&format!("![{}]({})", alternative.text, escape_url(&link)));
     }
 
     fn code(&mut self, element: ElementRef<'_>) {
-        let code: String = element.text().collect();
-        let code = code.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text: String = element.text().collect();
+        let code = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.part_if(text.starts_with(char::is_whitespace));
         if code.is_empty() {
             return;
         }
         let mark = "`".repeat(longest_run(&code, '`') + 1);
         let space = if code.starts_with('`') || code.ends_with('`') { " " } else { "" };
         self.push(&format!("{mark}{space}{code}{space}{mark}"));
-        self.is_apart |= ends_apart(element);
+        self.part_if(text.ends_with(char::is_whitespace));
     }
 
-    /// Returns the text in an element; white space before it goes before its mark.
-    fn inner(&mut self, element: ElementRef<'_>) -> String {
+    /// Adds the text in an element with marks around it. The gaps at its ends are outside the marks.
+    fn around(&mut self, element: ElementRef<'_>, mark: impl FnOnce(&str) -> String) {
         let open = std::mem::take(&mut self.open);
         let mut inner = Self { is_line: self.is_line, open, has_link: self.has_link, ..Self::new(self.base) };
         inner.children(element);
-        self.open = std::mem::take(&mut inner.open);
-        self.is_apart |= element.text().next().is_some_and(|text| text.starts_with(char::is_whitespace));
-        inner.finish()
+        self.open = inner.open;
+        self.part(inner.first_gap);
+        if !inner.text.is_empty() {
+            self.push(&mark(&inner.text));
+        }
+        self.part(inner.gap);
     }
 
-    /// Adds a text as it stands, apart from the last word if there is white space between them.
+    /// Adds a text as it stands, after the gap that is due.
     fn push(&mut self, piece: &str) {
-        if std::mem::take(&mut self.is_apart) && !self.text.is_empty() && !self.text.ends_with('\n') {
-            self.text.push(' ');
+        let gap = std::mem::take(&mut self.gap);
+        match gap {
+            _ if self.text.is_empty() => self.first_gap = gap,
+            Gap::None => {}
+            Gap::Space => self.text.push(' '),
+            Gap::Line => self.text.push_str("\\\n"),
         }
         self.text.push_str(piece);
     }
 
+    /// Puts at least this gap before the next word.
+    fn part(&mut self, least: Gap) {
+        self.gap = self.gap.max(least);
+    }
+
+    fn part_if(&mut self, is_space: bool) {
+        self.part(if is_space { Gap::Space } else { Gap::None });
+    }
+
     /// Adds the words of a text.
     fn words(&mut self, text: &str) {
-        self.is_apart |= text.starts_with(char::is_whitespace);
-        for word in text.split_whitespace() {
-            let word = escape(word);
-            self.push(&word);
-            self.is_apart = true;
+        self.part_if(text.starts_with(char::is_whitespace));
+        for (number, word) in text.split_whitespace().enumerate() {
+            self.part_if(number > 0);
+            self.push(&escape(word));
         }
-        if !text.trim().is_empty() {
-            self.is_apart = text.ends_with(char::is_whitespace);
-        }
+        self.part_if(text.ends_with(char::is_whitespace));
     }
-}
-
-/// Whether the text of an element ends with white space.
-fn ends_apart(element: ElementRef<'_>) -> bool {
-    element.text().last().is_some_and(|text| text.ends_with(char::is_whitespace))
 }
 
 /// Whether a URL carries its content, or a script, in itself.

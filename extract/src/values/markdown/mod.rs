@@ -102,9 +102,8 @@ impl Writer<'_> {
     }
 
     fn paragraph(&mut self, paragraph: Inline<'_>) {
-        let text = paragraph.finish();
-        if !text.is_empty() {
-            let lines: Vec<String> = text.lines().map(inline::escape_line).collect();
+        if !paragraph.text.is_empty() {
+            let lines: Vec<String> = paragraph.text.lines().map(inline::escape_line).collect();
             self.write(&lines.join("\n"));
         }
     }
@@ -116,7 +115,7 @@ impl Writer<'_> {
         self.due = self.due.min(around);
         self.begin(around);
         let mut number = first;
-        for item in list.child_elements() {
+        for item in list.child_elements().filter(|item| !is_aside(*item)) {
             let marker = number.map_or("- ".to_owned(), |number| format!("{number}. "));
             self.within(&" ".repeat(marker.len()), Some(marker), item);
             number = number.map(|number| number.saturating_add(1));

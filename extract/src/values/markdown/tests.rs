@@ -71,6 +71,17 @@ fn text_that_looks_like_markdown_is_escaped() {
 }
 
 #[test]
+fn marks_at_the_ends_of_a_paragraph_are_escaped_and_repeated_breaks_are_one() {
+    assert_eq!(of("<p>*a* \\<p>[b]<br> <br/>c<br>"), "\\*a\\* \\\\\n\n\\[b\\]\\\nc");
+    assert_eq!(of("<p>a<b> <br>b<br></b>c"), "a\\\n**b**\\\nc");
+}
+
+#[test]
+fn what_is_no_text_stands_in_no_list() {
+    assert_eq!(of("<ul><li>a<script>x()</script><li>b</li><script>y()</script></ul>"), "- a\n- b");
+}
+
+#[test]
 fn a_deep_page_is_written_in_linear_size() {
     let page = format!("{}<p>deep", "<blockquote><ul><li>".repeat(100));
     assert!(of(&page).len() < 4_000);
