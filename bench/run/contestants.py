@@ -43,11 +43,7 @@ class Embedded:
         self.program = programs / "trawl"
 
     def run(self, watch, site, servers, folder):
-        command = [self.program, "crawl", *site.sitemaps, "--state", folder / "crawl.db"]
-        watch.start([*command, "--out", folder / "items.jsonl", "--quiet"], POLITENESS_OFF)
-        watch.await_all(TIMEOUT)
-        watch.stop_clock()
-        count_items(folder.glob("items.jsonl"), site)
+        crawl(self.program, [], watch, site, folder)
 
 
 class Fleet:
@@ -103,12 +99,24 @@ class Peer:
 
     def run(self, watch, site, servers, folder):
         watch.start([self.script, "crawl"], self.environment)
-        watch.await_all(TIMEOUT)
-        watch.stop_clock()
-        count_items(folder.glob("items.jsonl"), site)
+        finish(watch, site, folder)
 
     def tidy(self, servers):
         servers.remove("bench")
+
+
+def crawl(program, options, watch, site, folder):
+    """Runs `trawl crawl`, from sitemaps to a file of items."""
+    command = [program, "crawl", *site.sitemaps, *options, "--state", folder / "crawl.db"]
+    watch.start([*command, "--out", folder / "items.jsonl", "--quiet"], POLITENESS_OFF)
+    finish(watch, site, folder)
+
+
+def finish(watch, site, folder):
+    """Waits for a contestant that writes its items to one file."""
+    watch.await_all(TIMEOUT)
+    watch.stop_clock()
+    count_items(folder.glob("items.jsonl"), site)
 
 
 def count_items(files, site):

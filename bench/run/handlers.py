@@ -6,7 +6,7 @@ import shutil
 import sys
 
 from compare import rounds, table
-from contestants import POLITENESS_OFF, TIMEOUT, Peer, count_items
+from contestants import Peer, crawl, finish
 from stage import add_port, parser, path, stage, write_costs
 
 HERE = pathlib.Path(__file__).parent / "handlers"
@@ -26,12 +26,8 @@ class Spider:
         shutil.copy(SDK / "trawl_handler.py", folder / "spiders" / self.spider)
 
     def run(self, watch, site, servers, folder):
-        command = [self.program, "crawl", *site.sitemaps, "--spider", folder / "spiders" / self.spider / "spider.toml"]
-        command += ["--state", folder / "crawl.db", "--out", folder / "items.jsonl", "--quiet"]
-        watch.start(command, POLITENESS_OFF)
-        watch.await_all(TIMEOUT)
-        watch.stop_clock()
-        count_items(folder.glob("items.jsonl"), site)
+        spider = folder / "spiders" / self.spider / "spider.toml"
+        crawl(self.program, ["--spider", spider], watch, site, folder)
 
 
 class Function:
@@ -43,9 +39,7 @@ class Function:
         (folder / "files").write_text("\n".join(map(str, site.files)))
         command = [sys.executable, HERE / "bare.py", folder / "files", folder / "items.jsonl"]
         watch.start(command, {"PYTHONPATH": os.pathsep.join(map(str, [SDK, HERE / "program"]))})
-        watch.await_all(TIMEOUT)
-        watch.stop_clock()
-        count_items(folder.glob("items.jsonl"), site)
+        finish(watch, site, folder)
 
 
 def main():

@@ -6,7 +6,7 @@ import statistics
 import subprocess
 
 from compare import rounds
-from contestants import POLITENESS_OFF, TIMEOUT, count_items
+from contestants import crawl
 from stage import add_port, parser, stage, write_costs
 from web import ROOT, Site
 
@@ -76,11 +76,7 @@ class Reader:
 
     def run(self, watch, site, servers, folder):
         (folder / "large.toml").write_text(self.fields)
-        command = [self.program, "crawl", *site.sitemaps, "--spider", folder / "large.toml"]
-        watch.start([*command, "--state", folder / "crawl.db", "--out", folder / "items.jsonl", "--quiet"], POLITENESS_OFF)
-        watch.await_all(TIMEOUT)
-        watch.stop_clock()
-        count_items(folder.glob("items.jsonl"), site)
+        crawl(self.program, ["--spider", folder / "large.toml"], watch, site, folder)
 
 
 def main():

@@ -60,7 +60,13 @@ async fn what_was_queued_in_the_future_is_found_when_it_is_lost() {
     assert_eq!(fixture.round().await.lost, []);
     fixture.set_clock(DAY - HOUR + 3 * LOST_AFTER).await;
     fixture.probe().await;
-    assert_eq!(fixture.round().await.lost.len(), 5);
+    let lost = fixture.round().await.lost;
+    assert_eq!(lost.len(), 5);
+    let now = fixture.frontier.now().await.unwrap();
+    assert!(
+        lost.iter().all(|message| message.since <= Some(now)),
+        "it waits since no later than now: {lost:?}"
+    );
 }
 
 #[tokio::test]
