@@ -6,6 +6,8 @@
 mod support;
 #[path = "fleet/control_log.rs"]
 mod control_log;
+#[path = "fleet/durability.rs"]
+mod durability;
 #[path = "fleet/journal.rs"]
 mod journal;
 #[path = "fleet/large.rs"]

@@ -81,6 +81,7 @@ pub fn main(name: &str, color: ColorChoice, program: impl Future<Output = Outcom
     };
     color.write_global();
     open_files::raise_limit();
+    return_free_memory();
     // Secrets are in this process' memory and environment. Keeps other programs of the same user, such as those of
     // spiders, from reading either, and the secrets out of core files. This call cannot fail.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
@@ -100,6 +101,13 @@ pub fn main(name: &str, color: ColorChoice, program: impl Future<Output = Outcom
         fail.exit
     });
     exit.into()
+}
+
+/// Lets memory that is free go back to the system within seconds, also if nothing allocates any more, as at the end of a
+/// crawl. Fails only if the system can start no thread.
+fn return_free_memory() {
+    #[cfg(feature = "jemalloc")]
+    let _ = tikv_jemalloc_ctl::background_thread::write(true);
 }
 
 fn print(name: &str, Fail { message, .. }: &Fail) {

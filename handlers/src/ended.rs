@@ -5,6 +5,7 @@ use trawl_common::handler::{Answer, LogLine};
 use trawl_common::logs::LogLevel;
 use trawl_common::text::printable;
 
+use crate::exec::Report;
 use crate::items_file::ItemsFile;
 use crate::supervised::End;
 
@@ -45,8 +46,12 @@ impl Ended {
         }
     }
 
-    /// Returns a failure whose detail is `what`, followed by the last line of standard error.
+    /// Returns a failure whose detail is `what`, followed by the last line of standard error; a program that could not
+    /// even be started is not to blame.
     pub(crate) fn failed(what: &str, end: &End, mut logs: Vec<LogLine>) -> Self {
+        if let Some(report @ Report::NotStarted(_)) = &end.report {
+            return Self::NotRun(report.to_string());
+        }
         let detail = with_last_line(what, end);
         logs.extend(stderr_entry(end));
         Self::Failed { failure: Failure::new(Class::Handler, detail), logs }

@@ -20,7 +20,9 @@ use tokio::task::JoinSet;
 use trawl_common::handler::{Answer, Verdict};
 use trawl_common::spider::{Handler, Mode, ProxyUse, Secret};
 use trawl_common::task::TaskView;
-use trawl_handlers::{Admission, Ended, FilePosition, ItemsFile, Program, ProxyAccess, exec, once};
+use trawl_handlers::{
+    Admission, Ended, FilePosition, ItemsFile, Program, ProxyAccess, Supervisor, exec, once,
+};
 
 /// Runs a script of the shell for one task, in a folder that is there until the test ends.
 async fn shell(script: &str) -> Ended {
@@ -164,6 +166,20 @@ async fn what_is_no_answer_is_a_failed_task_that_says_so() {
     Command::new("chmod").arg("+x").arg(folder.path().join("run")).status().unwrap();
     let (what, _) = failure(once(&program(folder.path(), Mode::Once, &["./run"]), &task("x")).await);
     assert!(what.contains("status 127") && what.contains("an interpreter that is not there"), "{what}");
+}
+
+#[tokio::test]
+async fn a_program_that_the_machine_cannot_start_is_not_at_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let starved = folder.path().join("starved");
+    let supervisor = env!("CARGO_BIN_EXE_trawl-handler-exec");
+    fs::write(&starved, format!("#!/bin/sh\nulimit -n 5\nexec {supervisor} \"$@\"\n")).unwrap();
+    Command::new("chmod").arg("+x").arg(&starved).status().unwrap();
+    let program = program(folder.path(), Mode::Once, &["true"]);
+    let program = Program { supervisor: Supervisor::at(&starved), ..program };
+    let ended = once(&program, &task("x")).await;
+    let expected = "could not be started: Too many open files";
+    assert!(matches!(&ended, Ended::NotRun(why) if why.starts_with(expected)), "{ended:?}");
 }
 
 /// The most memory that this process has used so far, in KB.

@@ -11,6 +11,7 @@ use tokio::process::Child;
 use trawl_common::settings::ServerUrl;
 
 use crate::faults::private::{script, until_ok};
+use crate::faults::signal::{self, Signal};
 
 /// A running server. It ends when this is dropped.
 pub struct OwnRedis {
@@ -52,6 +53,31 @@ impl OwnRedis {
         self.server.kill().await.expect("it can be killed");
         self.server = launch(self.port, self.folder.path());
         self.answers().await;
+    }
+
+    /// Makes it a replica of another one, and waits until it has all that `master` has.
+    ///
+    /// # Panics
+    /// If a server refuses that, or the replica never catches up.
+    pub async fn replicate(&self, master: &Self) {
+        let () = self.ask(redis::cmd("REPLICAOF").arg("127.0.0.1").arg(master.port)).await;
+        let is_up = || async {
+            let info: redis::InfoDict = self.ask(redis::cmd("INFO").arg("replication")).await;
+            match info.get::<String>("master_link_status").as_deref() {
+                Some("up") => Ok(()),
+                other => Err(std::io::Error::other(format!("the link is {other:?}"))),
+            }
+        };
+        until_ok(is_up).await.expect("the replica catches up");
+    }
+
+    /// Sends its process a signal.
+    ///
+    /// # Panics
+    /// If it has none any more.
+    pub async fn signal(&self, signal: Signal) {
+        let id = self.server.id().expect("it runs");
+        signal::send(id, signal).await.expect("it can be signalled");
     }
 
     async fn answers(&self) {

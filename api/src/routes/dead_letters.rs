@@ -213,7 +213,7 @@ pub(crate) async fn replay_dead_letters(
     let mut replay: Option<Replay<'_>> = None;
     while let Some((crawl, page)) = walk.next().await? {
         if replay.as_ref().is_some_and(|replay| *replay.source() != crawl.crawl_ref()) {
-            close(replay.take()).await?;
+            close(&api, replay.take()).await?;
         }
         if !page.is_empty() {
             let of_crawl = match replay.take() {
@@ -225,7 +225,7 @@ pub(crate) async fn replay_dead_letters(
             replay = Some(of_crawl);
         }
     }
-    close(replay).await?;
+    close(&api, replay).await?;
     Ok(axum::Json(Replayed { sent, crawls, next: walk.cursor() }))
 }
 
@@ -248,9 +248,9 @@ pub(crate) async fn purge_dead_letters(
     Ok(axum::Json(Purged { purged, next: walk.cursor() }))
 }
 
-async fn close(replay: Option<Replay<'_>>) -> Result<(), Problem> {
+async fn close(api: &Api, replay: Option<Replay<'_>>) -> Result<(), Problem> {
     match replay {
-        Some(replay) => Ok(replay.close().await?),
+        Some(replay) => Ok(replay.close(&*api.backend.control).await?),
         None => Ok(()),
     }
 }

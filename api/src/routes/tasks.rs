@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
+use trawl_common::cancel;
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::frontier::{Task, TaskKey};
 use trawl_common::json_object::MAX_RETRIES;
@@ -352,7 +353,7 @@ pub(crate) async fn cancel_tasks(
             let tasks = tasks.iter().map(key).collect::<Result<Vec<TaskKey>, _>>()?;
             let mut cancelled = 0;
             for stats in api.crawls_of(crawl).await? {
-                cancelled += control.cancel_tasks(&stats.crawl_ref(), &tasks).await?;
+                cancelled += cancel::cancel_tasks(&stats.crawl_ref(), &tasks, control).await?;
             }
             Ok(Json(CancelledTasks { cancelled, next: None }))
         }
@@ -378,7 +379,10 @@ async fn cancel_all(api: &Api, crawl: &CrawlRef, mut at: u64) -> Result<(u64, Op
         cancelled += api.backend.control.cancel_tasks(crawl, &keys).await?;
         match page.next {
             Some(next) if Instant::now() < until => at = next,
-            next => return Ok((cancelled, next)),
+            next => {
+                api.backend.control.await_durable(crawl).await?;
+                return Ok((cancelled, next));
+            }
         }
     }
 }

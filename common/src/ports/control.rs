@@ -29,6 +29,13 @@ pub trait Control: Send + Sync {
     /// crawls when this one is over. Returns the number of tasks cancelled.
     async fn cancel_tasks(&self, crawl: &CrawlRef, keys: &[TaskKey]) -> Result<u64>;
 
+    /// Waits until what was ordered for a crawl is on the store's disk and with its replicas, as far as the store can
+    /// tell, and for a second at most: only then is it not undone by a store that loses its last second. Pausing,
+    /// resuming and cancelling a crawl do so by themselves.
+    async fn await_durable(&self, _: &CrawlRef) -> Result<()> {
+        Ok(())
+    }
+
     /// Returns a page of the failed and expired URLs and tasks of a crawl, in no particular order. `cursor` is
     /// zero at first, then [`FailedPage::next`]. An entry may come twice, and none that was there all the time is
     /// left out.

@@ -1,5 +1,6 @@
-//! Cancelling a crawl that may belong to a job.
+//! Cancelling a crawl that may belong to a job, and tasks of one.
 
+use crate::frontier::TaskKey;
 use crate::frontier::crawl::CrawlState;
 use crate::jobs::JobStatus;
 use crate::names::CrawlRef;
@@ -27,4 +28,13 @@ pub async fn cancel_crawl(
         // It began between the two calls.
         (_, Some(_)) => control.cancel(crawl).await.map(|()| false),
     }
+}
+
+/// Cancels tasks of a crawl that have no final state. Returns their number when that is as durable as it can be.
+pub async fn cancel_tasks(crawl: &CrawlRef, keys: &[TaskKey], control: &dyn Control) -> Result<u64> {
+    let cancelled = control.cancel_tasks(crawl, keys).await?;
+    if cancelled > 0 {
+        control.await_durable(crawl).await?;
+    }
+    Ok(cancelled)
 }

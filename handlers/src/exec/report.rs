@@ -22,6 +22,8 @@ pub(crate) enum Report {
     Stopped,
     /// It could not be supervised, for this reason.
     Unsupervised(String),
+    /// It was not started, for this reason, and was given nothing.
+    NotStarted(String),
 }
 
 /// Signals that end programs, with descriptions of the end.
@@ -66,6 +68,7 @@ impl fmt::Display for Report {
             }
             Self::Stopped => f.write_str("was stopped"),
             Self::Unsupervised(why) => write!(f, "could not be supervised: {why}"),
+            Self::NotStarted(why) => write!(f, "could not be started: {why}"),
         }
     }
 }
@@ -88,6 +91,7 @@ impl Report {
             Self::Disk => "disk".to_owned(),
             Self::Stopped => "stopped".to_owned(),
             Self::Unsupervised(why) => format!("unsupervised {}", why.replace('\n', " ")),
+            Self::NotStarted(why) => format!("unstarted {}", why.replace('\n', " ")),
         };
         format!("\n{token} {said}\n")
     }
@@ -117,6 +121,7 @@ impl Report {
             "disk" => Self::Disk,
             "stopped" => Self::Stopped,
             "unsupervised" => Self::Unsupervised(rest.to_owned()),
+            "unstarted" => Self::NotStarted(rest.to_owned()),
             _ => return None,
         })
     }
@@ -136,6 +141,7 @@ mod tests {
             Report::Disk,
             Report::Stopped,
             Report::Unsupervised("no\nprocess".to_owned()),
+            Report::NotStarted("no\nmemory".to_owned()),
         ];
         for report in all {
             for said in ["", "one\ntwo", "ends\n"] {

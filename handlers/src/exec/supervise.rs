@@ -1,7 +1,7 @@
 //! The process that stays with a program until all processes that it started have ended.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::process::Command;
 use std::thread::sleep;
@@ -53,8 +53,7 @@ pub(super) fn run(arguments: Vec<OsString>) -> u8 {
         Err(error) => Err(error),
     };
     if let Err(error) = done {
-        kill_all();
-        say(&order, &Report::Unsupervised(error.to_string()));
+        say(&order, &Report::NotStarted(error.to_string()));
     }
     let _ = fs::remove_dir_all(&order.folder);
     0
@@ -63,9 +62,12 @@ pub(super) fn run(arguments: Vec<OsString>) -> u8 {
 /// 1. Runs the program until it ends, or has to end.
 /// 2. Kills the processes left behind, and reports how the program ended.
 /// 3. Waits until the worker has taken its files from the program's folder.
+///
+/// Fails only if the program was not started, for example because the system can start no further process.
 async fn whole_run(order: &Received) -> io::Result<()> {
     let mut watch = Watch::begin(order)?;
-    let report = supervise(order, &mut watch).await?;
+    let program = start(order)?;
+    let report = supervise(program, &mut watch).await;
     kill_all();
     say(order, &report);
     if report != Report::Stopped {
@@ -83,23 +85,23 @@ fn say(order: &Received, report: &Report) {
     }
 }
 
-/// Runs the program until it ends, or has to end.
-async fn supervise(order: &Received, watch: &mut Watch<'_>) -> io::Result<Report> {
-    set_child_subreaper(Some(getpid()))?;
-    let priority = getpriority_process(None)?;
-    // Needs a privilege that this process may not have.
-    let _ = setpriority_process(None, PRIORITY);
-    let program = start(order, priority)?;
+/// Waits until the program ends, or has to end.
+async fn supervise(program: Pid, watch: &mut Watch<'_>) -> Report {
     let report = watch.until_end(program).await;
     if report == Report::Stopped {
         watch.end_gently().await;
     }
-    Ok(report)
+    report
 }
 
 /// Starts the program, and gives up this process' copies of its input and output, so that the other ends notice when
 /// the program closes them.
-fn start(order: &Received, priority: i32) -> io::Result<Pid> {
+fn start(order: &Received) -> io::Result<Pid> {
+    set_child_subreaper(Some(getpid()))?;
+    let priority = getpriority_process(None)?;
+    // Needs a privilege that this process may not have.
+    let _ = setpriority_process(None, PRIORITY);
+    let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     let child = Command::new("/proc/self/exe")
         .args([
             NAME,
@@ -110,8 +112,8 @@ fn start(order: &Received, priority: i32) -> io::Result<Pid> {
         ])
         .args(&order.run)
         .spawn()?;
-    dup2_stdin(File::open("/dev/null")?)?;
-    dup2_stdout(OpenOptions::new().write(true).open("/dev/null")?)?;
+    // Cannot fail: all three are open.
+    let _ = (dup2_stdin(&nothing), dup2_stdout(&nothing));
     // Not waited for through this handle: all processes are reaped in one place.
     Ok(Pid::from_child(&child))
 }

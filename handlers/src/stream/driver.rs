@@ -154,7 +154,8 @@ impl Driver {
     /// Fails the request that is at fault, and queues the others again. If any of several may be at fault, each is to
     /// run alone.
     fn settle(&mut self, broken: &Broken, end: &End, how: &str, unfinished: Vec<Unfinished>) {
-        let is_alone = unfinished.len() == 1;
+        // Of several that nothing was started for, none can be at fault either.
+        let is_alone = unfinished.len() == 1 || matches!(end.report, Some(Report::NotStarted(_)));
         for Unfinished { id, asked, parts } in unfinished {
             match broken {
                 Broken::Overdue(culprit, limit) if *culprit == id => {

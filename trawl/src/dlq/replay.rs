@@ -38,7 +38,7 @@ impl Args {
         let (mut sent, mut crawls) = (0, BTreeSet::new());
         while let Some((crawl, page)) = walk.next().await? {
             if replay.as_ref().is_none_or(|replay| *replay.source() != crawl) {
-                close(replay.take()).await?;
+                close(backend, replay.take()).await?;
             }
             if page.is_empty() {
                 continue;
@@ -51,7 +51,7 @@ impl Args {
             crawls.insert(of_crawl.target().id.clone());
             replay = Some(of_crawl);
         }
-        close(replay).await?;
+        close(backend, replay).await?;
         let then = if backend.is_fleet() { "" } else { "; `trawl crawl` with this state file fetches them" };
         backend.say(format_args!("{} sent again{then}", dead_letters(sent)));
         if self.json {
@@ -85,9 +85,9 @@ async fn begin<'a>(backend: &Backend, engine: &'a dyn Engine, crawl: &CrawlRef) 
     Ok(replay)
 }
 
-async fn close(replay: Option<Replay<'_>>) -> Result<(), Fail> {
+async fn close(backend: &Backend, replay: Option<Replay<'_>>) -> Result<(), Fail> {
     match replay {
-        Some(replay) => Ok(replay.close().await?),
+        Some(replay) => Ok(replay.close(&*backend.control).await?),
         None => Ok(()),
     }
 }

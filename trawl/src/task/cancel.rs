@@ -1,6 +1,7 @@
 //! `trawl task cancel`: ends tasks that are no longer wanted.
 
 use trawl_cli::{CrawlArg, Fail, Outcome, counted, print_json};
+use trawl_common::cancel::cancel_tasks;
 use trawl_common::exit::Exit;
 use trawl_common::frontier::TaskKey;
 
@@ -36,11 +37,11 @@ impl Args {
                     let all = counted(tasks.len() as u64, "task");
                     confirm(&format!("cancel {all} of crawl {}?", crawl.id), self.yes)?;
                 }
-                cancelled += backend.control.cancel_tasks(&crawl, &tasks).await?;
+                cancelled += cancel_tasks(&crawl, &tasks, &*backend.control).await?;
             }
             None => {
                 for stats in backend.stats.crawls().await? {
-                    cancelled += backend.control.cancel_tasks(&stats.crawl_ref(), &self.tasks).await?;
+                    cancelled += cancel_tasks(&stats.crawl_ref(), &self.tasks, &*backend.control).await?;
                 }
                 if cancelled == 0 {
                     return Err(Fail::usage(

@@ -34,7 +34,7 @@ impl Args {
             let replay = Replay::new(&stats, &*engine, &*backend.stats).await?;
             let target = replay.target().id.clone();
             let count = replay.send(&found).await?;
-            replay.close().await?;
+            replay.close(&*backend.control).await?;
             *sent.entry(target).or_default() += count;
         }
         if sent.is_empty() {

@@ -11,18 +11,28 @@ use std::sync::Arc;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Failure, Outcome};
 use trawl_common::frontier::retry;
-use trawl_common::frontier::{Request, is_suspect};
+use trawl_common::frontier::{Key, Request, is_suspect};
 use trawl_common::ports::{Claim, OpenCrawl};
 use trawl_common::request::NewRequest;
 use trawl_common::settings::Retry;
 use trawl_common::spider::Carried;
 use trawl_common::time::UnixMs;
+use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_handlers::Stream;
 
 pub(crate) use self::no_page::NoPage;
 use crate::programs::Running;
 use crate::spiders::LoadedSpider;
+
+/// Returns the domain that led to the URL of a message: that of the page with the link or the redirect, or else its own.
+/// `None` for a task.
+pub(crate) fn led_by(message: &Message) -> Option<HostKey> {
+    let is_redirected = message.hop.as_ref().is_some_and(|hop| hop.count > 0);
+    let referrer = message.referrer.as_ref().filter(|_| !is_redirected).and_then(Key::page);
+    let page = referrer.or_else(|| message.work.page().cloned())?;
+    Some(HostKey::domain(&page.host()))
+}
 
 /// A URL to handle, with the number of its failures, and of its starts without an end.
 #[derive(Clone)]
@@ -98,6 +108,11 @@ impl ClaimedUrl {
     /// Returns the URL to fetch next: its own, or the target of the last redirect.
     pub(crate) fn target(&self) -> &CanonicalUrl {
         self.message.hop.as_ref().map_or(&self.url, |hop| &hop.url)
+    }
+
+    /// Returns the domain that led to its URL.
+    pub(crate) fn led_by(&self) -> HostKey {
+        led_by(&self.message).unwrap_or_else(|| HostKey::domain(&self.url.host()))
     }
 
     /// Returns where redirects have led. Another spelling of the job's own URL is the same page.

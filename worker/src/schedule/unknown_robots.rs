@@ -11,7 +11,6 @@ use std::time::Duration;
 use futures::FutureExt;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use trawl_common::frontier::Key;
 use trawl_common::open_files;
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::politeness::waiting::max_waiting;
@@ -116,7 +115,7 @@ impl UnknownRobots {
             waiting.jobs.push(job);
             return None;
         }
-        let domain = led_by(&job);
+        let domain = job.led_by();
         let now = Instant::now();
         let soon = self.files(|waiting| now - waiting.since < SLOW_PAGE, &domain);
         let may_ask = soon.leaves_space(self.max_waiting)
@@ -180,13 +179,4 @@ impl Files {
     fn leaves_space(&self, max: usize) -> bool {
         self.of_domain < max.saturating_sub(self.all)
     }
-}
-
-/// Returns the domain that led to a job: that of the page with the link or the redirect, or else its own.
-fn led_by(job: &ClaimedUrl) -> HostKey {
-    let page = match job.message.hop {
-        Some(_) => Some(job.url.clone()),
-        None => job.message.referrer.as_ref().and_then(Key::page),
-    };
-    HostKey::domain(&page.as_ref().unwrap_or(job.target()).host())
 }

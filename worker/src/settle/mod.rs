@@ -2,6 +2,7 @@
 
 mod ended_tasks;
 mod page_ends;
+mod retries;
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -28,8 +29,10 @@ use trawl_common::trace::Attempt;
 use trawl_common::web::host::HostKey;
 
 use self::ended_tasks::EndedTasks;
+pub(crate) use self::retries::Retries;
 use crate::context::Context;
 use crate::fetch::known_links::KnownLinks;
+use crate::job::led_by;
 use crate::job::page_output::PageOutput;
 use crate::job::settlement::{Handled, MANY_LINKS, Settlement};
 use crate::telemetry::idle_reasons::{IdleReasons, Why};
@@ -51,6 +54,7 @@ pub(crate) struct Settler {
     pub(crate) known_links: Arc<KnownLinks>,
     pub(crate) url_log: Arc<UrlLog>,
     pub(crate) idle_reasons: Arc<IdleReasons>,
+    pub(crate) retries: Retries,
 }
 
 /// Settles what comes, in batches, until every sender is gone. Pages with many links are settled beside the others, one
@@ -249,6 +253,8 @@ fn ruling(settler: &Settler, handled: Handled) -> ports::Settlement {
             dead_letter(settler, &message, completion(Terminal::Expired), expired(settler, attempts))
         }
         Err(Outcome::Retry { failure, until, .. }) => {
+            let space = |domain| settler.retries.space(domain, until, UnixMs::now());
+            let until = led_by(&message).map_or(until, space);
             if let Some(target) = message.target() {
                 settler.idle_reasons.waits(&HostKey::host(&target.host()), until, Why::Retry(failure.class));
             }

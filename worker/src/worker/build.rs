@@ -23,7 +23,7 @@ use crate::schedule::Scheduling;
 use crate::schedule::domains::FETCH_THREADS;
 use crate::schedule::polite::PoliteClient;
 use crate::schedule::sessions::Sessions;
-use crate::settle::Settler;
+use crate::settle::{Retries, Settler};
 use crate::spiders::{ProxyForPrograms, Spiders};
 use crate::tasks::{TaskRunner, tasks_ahead};
 use crate::telemetry::background::Reporter;
@@ -93,6 +93,7 @@ impl Worker {
             known_links,
             url_log,
             idle_reasons: Arc::clone(&idle_reasons),
+            retries: Retries::default(),
         };
         let reporter = Reporter {
             context: Arc::clone(&context),

@@ -74,6 +74,10 @@ impl Control for RedisRecords {
         self.cancel_each(crawl, keys).await
     }
 
+    async fn await_durable(&self, crawl: &CrawlRef) -> Result<()> {
+        self.await_orders(crawl).await
+    }
+
     async fn failed(&self, crawl: &CrawlRef, cursor: u64) -> Result<FailedPage> {
         let mut scan = redis::cmd("HSCAN");
         scan.arg(CrawlKeys::new(crawl).failed).arg(cursor).arg("COUNT").arg(PAGE);

@@ -15,7 +15,11 @@ use crate::control_log::Record;
 use crate::redis::crawls::news::LOGGED;
 use crate::redis::keys::CrawlKeys;
 use crate::redis::script_calls::{corrupt, over};
+use crate::redis::server::durability::IN_LOG;
 use crate::redis::{Link, RedisRecords};
+
+/// Field of a crawl's marks: when an order was given last that is in no log, in ms.
+const ORDERED: &str = "ordered";
 
 /// The state in which a command found a crawl.
 struct Ordered {
@@ -46,7 +50,18 @@ impl RedisRecords {
         if status.is_over() {
             self.keep_noted(crawl, LOGGED, &1).await?;
         }
-        apart.until_durable(&CrawlKeys::new(crawl).crawl).await;
+        apart.until_durable(&CrawlKeys::new(crawl).crawl, IN_LOG).await;
+        Ok(())
+    }
+
+    /// Waits until everything ordered for a crawl so far survives a loss of the server's last second. Such a server
+    /// learns pauses and ends from the log, and other orders from nobody.
+    pub(crate) async fn await_orders(&self, crawl: &CrawlRef) -> Result<()> {
+        let (apart, told) = (self.redis.apart().await?, CrawlKeys::new(crawl).told);
+        // A connection can only wait for writes of its own; the server keeps them in order with those of others.
+        let mark = redis::cmd("HSET").arg(&told).arg(ORDERED).arg(UnixMs::now().0).to_owned();
+        let () = apart.query(&mark).await?;
+        apart.until_durable(&told, "if it loses its last second, the order has to be repeated").await;
         Ok(())
     }
 

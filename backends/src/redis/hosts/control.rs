@@ -15,6 +15,7 @@ use crate::redis::hosts::RedisHosts;
 use crate::redis::hosts::news;
 use crate::redis::hosts::robots;
 use crate::redis::script_calls::optional;
+use crate::redis::server::durability::IN_LOG;
 use crate::redis::{Link, keys};
 
 /// The expiry of entries that are listed forever.
@@ -71,7 +72,7 @@ impl RedisHosts {
         if let Some(log) = &self.log {
             log.append(&Record::host(key, LoggedHost { is_blocked, ordered })).await?;
         }
-        apart.until_durable(&keys::rate_limit(key)).await;
+        apart.until_durable(&keys::rate_limit(key), IN_LOG).await;
         Ok(was)
     }
 

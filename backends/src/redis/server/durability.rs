@@ -10,14 +10,16 @@ use crate::redis::Link;
 /// Maximum time that a command waits for a disk, and for replicas.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
+/// What holds of an order that is in the log, also if the server loses it.
+pub(crate) const IN_LOG: &str = "the stream control has it";
+
 impl Link {
-    /// Waits until the writes of this connection to the server that has `key` are on its disk and with its
-    /// replicas, as far as that server can tell: for its disk from Redis 7.2 on, if it has an append-only file.
-    /// Commands of other connections do not count, and a connection that waits carries no others, so use a
-    /// separate connection.
+    /// Waits until the writes of this connection to the server that has `key`, and all before them, are on its disk
+    /// and with its replicas, as far as that server can tell: for its disk from Redis 7.2 on, if it has an append-only
+    /// file. A connection that waits carries no other commands, so use a separate connection.
     ///
-    /// Never fails: commands are also in the log, from which a server that has lost one learns it.
-    pub(crate) async fn until_durable(&self, key: &str) {
+    /// Never fails. If the server does not confirm in time, it warns, and says with it what `otherwise` holds.
+    pub(crate) async fn until_durable(&self, key: &str, otherwise: &str) {
         let limit = TIMEOUT.as_millis() as u64;
         let synced = redis::cmd("WAITAOF").arg(1).arg(0).arg(limit).to_owned();
         // A server that does not know the command, or has no such file, returns an error.
@@ -36,7 +38,7 @@ impl Link {
             warn!(
                 is_synced,
                 is_copied,
-                "redis did not confirm within {limit} s that the order is on its disk and with its replicas; the stream control has it"
+                "redis did not confirm within {limit} s that the order is on its disk and with its replicas; {otherwise}"
             );
         }
     }

@@ -8,7 +8,7 @@ use crate::frontier::Key;
 use crate::frontier::crawl::CrawlStats;
 use crate::health::Health;
 use crate::names::{CrawlId, CrawlRef};
-use crate::ports::{Engine, Error, ErrorKind, Opening, Result, Session, Stats, Terms};
+use crate::ports::{Control, Engine, Error, ErrorKind, Opening, Result, Session, Stats, Terms};
 
 /// How long the replay of a process that dies keeps its crawl open.
 const LEASE: Duration = Duration::from_secs(60);
@@ -59,12 +59,13 @@ impl<'a> Replay<'a> {
         self.engine.replay(&self.from, &self.into, &keys).await
     }
 
-    /// Ends the replay, after which the successor may finish.
-    pub async fn close(self) -> Result<()> {
-        match self.session {
-            Some(session) => session.close().await,
-            None => Ok(()),
+    /// Ends the replay, after which the successor may finish. When it returns, `control` has made it as durable as it
+    /// can be.
+    pub async fn close(self, control: &dyn Control) -> Result<()> {
+        if let Some(session) = self.session {
+            session.close().await?;
         }
+        control.await_durable(&self.into).await
     }
 }
 

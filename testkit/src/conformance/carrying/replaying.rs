@@ -338,5 +338,5 @@ pub async fn a_successor_brings_the_text_of_the_crawl_that_it_follows(carrier: &
     let replay = Replay::new(&carrier.stats(&case).await?, &*carrier.engine, &*carrier.stats).await?;
     assert_ne!(replay.target(), &case.crawl);
     assert_eq!(carrier.stats.spider_text(replay.target()).await?, Some(text));
-    replay.close().await
+    replay.close(&*carrier.control).await
 }
