@@ -6,6 +6,7 @@
 
 mod acks;
 mod arguments;
+mod bulk_share;
 mod channel;
 /// Public for the fuzzer and the benchmarks only.
 #[doc(hidden)]

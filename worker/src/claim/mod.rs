@@ -18,11 +18,13 @@ pub(crate) use self::requests::SpiderRequests;
 use crate::job::ClaimedUrl;
 use crate::job::settlement::Settlement;
 use crate::telemetry::idle_reasons::{IdleReasons, requeue};
+use crate::telemetry::lateness::Lateness;
 
 /// Claims URLs and turns them into jobs. Those that need no fetch are passed on to be settled at once.
 pub(crate) struct Claims {
     frontier: Arc<dyn Frontier>,
     idle_reasons: Arc<IdleReasons>,
+    lateness: Arc<Lateness>,
     settle: mpsc::Sender<Settlement>,
     claimed: VecDeque<Claimed>,
     jobs: VecDeque<ClaimedUrl>,
@@ -33,11 +35,12 @@ impl Claims {
     pub(crate) fn new(
         frontier: Arc<dyn Frontier>,
         idle_reasons: Arc<IdleReasons>,
+        lateness: Arc<Lateness>,
         spiders: CrawlSpiders,
         settle: mpsc::Sender<Settlement>,
     ) -> Self {
         let (claimed, jobs) = Default::default();
-        Self { frontier, idle_reasons, settle, claimed, jobs, spiders }
+        Self { frontier, idle_reasons, lateness, settle, claimed, jobs, spiders }
     }
 
     /// Waits for the next jobs, and returns between one and `most`. `None` when settling has stopped.
@@ -86,7 +89,11 @@ impl Claims {
             return settled(message, outcome);
         };
         self.idle_reasons.works_for(&message.crawl.spider);
-        let is_expired = message.is_expired(UnixMs::now());
+        let now = UnixMs::now();
+        if let Some(until) = message.until {
+            self.lateness.note(until, now);
+        }
+        let is_expired = message.is_expired(now);
         let job = ClaimedUrl { url, message, attempts, starts, waits_for_host_only: false, crawl, spider };
         match is_expired {
             true => Err(Box::new(Settlement::from_job(job, Outcome::Expired))),

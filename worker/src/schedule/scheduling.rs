@@ -13,6 +13,7 @@ use super::wanting::Wanting;
 use crate::context::Context;
 use crate::telemetry::host_log::HostLog;
 use crate::telemetry::idle_reasons::IdleReasons;
+use crate::telemetry::lateness::Lateness;
 
 /// The state by which this worker's hosts are asked, for the scheduler and for redirects of running fetches.
 pub(crate) struct Scheduling {
@@ -22,6 +23,7 @@ pub(crate) struct Scheduling {
     pub(crate) domains: Arc<Domains>,
     pub(crate) idle_reasons: Arc<IdleReasons>,
     pub(crate) wanting: Wanting,
+    pub(crate) lateness: Arc<Lateness>,
 }
 
 impl Scheduling {
@@ -37,8 +39,10 @@ impl Scheduling {
             exchange: Arc::default(),
             host_log: Some(Arc::new(HostLog::new(context.log.clone()))),
         };
-        let domains = Arc::new(Domains::new(&settings.worker));
-        Self { context: Arc::clone(context), asker, domains, idle_reasons, wanting: Wanting::default() }
+        let lateness = Arc::<Lateness>::default();
+        let domains = Arc::new(Domains::new(&settings.worker, Arc::clone(&lateness)));
+        let wanting = Wanting::default();
+        Self { context: Arc::clone(context), asker, domains, idle_reasons, wanting, lateness }
     }
 
     /// Renews the in-flight state of long requests at their hosts, until the future is dropped.

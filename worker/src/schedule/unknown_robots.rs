@@ -20,7 +20,7 @@ use trawl_common::web::url::Origin;
 use super::Scheduling;
 use super::robots::{self, Learnt};
 use crate::job::ClaimedUrl;
-use crate::schedule::domains::{PutOff, SLOW_PAGE};
+use crate::schedule::domains::{Pace, PutOff, SLOW_PAGE};
 
 /// Maximum number of jobs that wait for one slow robots.txt: more would keep out those of other hosts.
 const MAX_PER_FILE: usize = 16;
@@ -123,7 +123,9 @@ impl UnknownRobots {
             && open_files::has_room();
         if !has_space || !may_ask {
             let since = job.message.since;
-            let away = self.put_off.put_off(&domain, since, None, soon.of_domain, self.max_waiting);
+            let interval = scheduling.lateness.interval();
+            let pace = Pace { takes: None, of: soon.of_domain, places: self.max_waiting, interval };
+            let away = self.put_off.put_off(&domain, since, pace);
             job.message.since = Some(away.since);
             return Some((job, away.wait));
         }

@@ -36,6 +36,7 @@ use crate::job::led_by;
 use crate::job::page_output::PageOutput;
 use crate::job::settlement::{Handled, MANY_LINKS, Settlement};
 use crate::telemetry::idle_reasons::{IdleReasons, Why};
+use crate::telemetry::lateness::Lateness;
 use crate::telemetry::tally::Tally;
 use crate::telemetry::url_log::UrlLog;
 
@@ -54,6 +55,7 @@ pub(crate) struct Settler {
     pub(crate) known_links: Arc<KnownLinks>,
     pub(crate) url_log: Arc<UrlLog>,
     pub(crate) idle_reasons: Arc<IdleReasons>,
+    pub(crate) lateness: Arc<Lateness>,
     pub(crate) retries: Retries,
 }
 
@@ -253,7 +255,8 @@ fn ruling(settler: &Settler, handled: Handled) -> ports::Settlement {
             dead_letter(settler, &message, completion(Terminal::Expired), expired(settler, attempts))
         }
         Err(Outcome::Retry { failure, until, .. }) => {
-            let space = |domain| settler.retries.space(domain, until, UnixMs::now());
+            let interval = settler.lateness.interval();
+            let space = |domain| settler.retries.space(domain, until, interval, UnixMs::now());
             let until = led_by(&message).map_or(until, space);
             if let Some(target) = message.target() {
                 settler.idle_reasons.waits(&HostKey::host(&target.host()), until, Why::Retry(failure.class));

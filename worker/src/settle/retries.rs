@@ -8,9 +8,6 @@ use parking_lot::Mutex;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
-/// The least time between two retries, on average over all domains with some: each costs a round by way of the broker.
-const RETRY_INTERVAL: Duration = Duration::from_millis(2);
-
 /// Time between two looks for domains without retries to come.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -30,14 +27,14 @@ struct Lasts {
 
 impl Retries {
     /// Returns when a URL is retried to which a page of `domain` has led, and which is due at `until`: then, or when its
-    /// domain's share of all retries allows.
-    pub(super) fn space(&self, domain: HostKey, until: UnixMs, now: UnixMs) -> UnixMs {
+    /// domain's share of all retries allows, of which there is one in each `interval`.
+    pub(super) fn space(&self, domain: HostKey, until: UnixMs, interval: Duration, now: UnixMs) -> UnixMs {
         let mut lasts = self.0.lock();
         if lasts.checked.plus(CHECK_INTERVAL) <= now {
             lasts.by_domain.retain(|_, last| *last > now);
             lasts.checked = now;
         }
-        let interval = RETRY_INTERVAL * lasts.by_domain.len() as u32;
+        let interval = interval * lasts.by_domain.len() as u32;
         match lasts.by_domain.get_mut(&domain) {
             Some(last) => {
                 *last = until.max(last.plus(interval));
@@ -59,38 +56,39 @@ mod tests {
 
     const NOW: UnixMs = UnixMs(1_000_000);
     const SECOND: Duration = Duration::from_secs(1);
+    const INTERVAL: Duration = Duration::from_millis(2);
 
-    fn domain(number: usize) -> HostKey {
-        HostKey::from_text(&format!("site{number}.example"))
+    fn space(retries: &Retries, number: usize, until: UnixMs, now: UnixMs) -> UnixMs {
+        retries.space(HostKey::from_text(&format!("site{number}.example")), until, INTERVAL, now)
     }
 
     #[test]
     fn a_domain_with_few_retries_has_them_when_they_are_due() {
         let retries = Retries::default();
         for number in 0..10 {
-            assert_eq!(retries.space(domain(number), NOW.plus(SECOND), NOW), NOW.plus(SECOND));
+            assert_eq!(space(&retries, number, NOW.plus(SECOND), NOW), NOW.plus(SECOND));
         }
         let due = NOW.plus(2 * SECOND);
-        assert_eq!(retries.space(domain(0), due, NOW), due);
+        assert_eq!(space(&retries, 0, due, NOW), due);
     }
 
     #[test]
     fn a_domain_with_thousands_of_retries_delays_those_of_no_other() {
         let retries = Retries::default();
         let due = NOW.plus(SECOND);
-        let last = (0..5_000).map(|_| retries.space(domain(0), due, NOW)).last();
-        assert_eq!(last, Some(due.plus(RETRY_INTERVAL * 4_999)));
-        assert_eq!(retries.space(domain(1), due, NOW), due);
+        let last = (0..5_000).map(|_| space(&retries, 0, due, NOW)).last();
+        assert_eq!(last, Some(due.plus(INTERVAL * 4_999)));
+        assert_eq!(space(&retries, 1, due, NOW), due);
     }
 
     #[test]
     fn many_domains_share_the_rate_of_retries() {
         let retries = Retries::default();
         let due = NOW.plus(SECOND);
-        (0..10).for_each(|number| drop(retries.space(domain(number), due, NOW)));
-        assert_eq!(retries.space(domain(0), due, NOW), due.plus(RETRY_INTERVAL * 10));
+        (0..10).for_each(|number| drop(space(&retries, number, due, NOW)));
+        assert_eq!(space(&retries, 0, due, NOW), due.plus(INTERVAL * 10));
         let later = NOW.plus(3 * SECOND);
-        assert_eq!(retries.space(domain(0), later, later), later, "the others' have come");
-        assert_eq!(retries.space(domain(0), later, later), later.plus(RETRY_INTERVAL));
+        assert_eq!(space(&retries, 0, later, later), later, "the others' have come");
+        assert_eq!(space(&retries, 0, later, later), later.plus(INTERVAL));
     }
 }

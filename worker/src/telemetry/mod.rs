@@ -4,5 +4,6 @@ pub(crate) mod background;
 pub(crate) mod host_log;
 pub(crate) mod idle_reasons;
 pub(crate) mod latencies;
+pub(crate) mod lateness;
 pub(crate) mod tally;
 pub(crate) mod url_log;

@@ -93,6 +93,7 @@ impl Worker {
             known_links,
             url_log,
             idle_reasons: Arc::clone(&idle_reasons),
+            lateness: Arc::clone(&scheduling.lateness),
             retries: Retries::default(),
         };
         let reporter = Reporter {

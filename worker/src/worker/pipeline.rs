@@ -31,7 +31,8 @@ impl Worker {
         let mut pipeline = JoinSet::new();
 
         let (claiming, idle) = (Arc::clone(frontier), Arc::clone(idle_reasons));
-        let claims = Claims::new(claiming, idle, spiders.clone(), store.clone());
+        let lateness = Arc::clone(&self.scheduling.lateness);
+        let claims = Claims::new(claiming, idle, lateness, spiders.clone(), store.clone());
         let exits = Exits { ready, settle: store.clone() };
         pipeline.spawn(self.scheduler(exits, claims).run());
 

@@ -34,12 +34,13 @@ use trawl_common::settings;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
-pub(crate) use self::put_off::{Away, PutOff};
+pub(crate) use self::put_off::{Away, Pace, PutOff};
 pub(crate) use self::speed::SLOW_PAGE;
 use self::speed::Speed;
 use self::state::State;
 pub(crate) use self::under_way::UnderWay;
 use crate::job::ClaimedUrl;
+use crate::telemetry::lateness::Lateness;
 
 /// Number of separate threads: each response may keep one of them busy.
 pub(crate) const FETCH_THREADS: usize = 32;
@@ -78,10 +79,11 @@ pub(crate) struct Domains {
     /// Domains that may have kept threads busy, and since when.
     busy: Cache<HostKey, Instant>,
     state: Mutex<State>,
+    lateness: Arc<Lateness>,
 }
 
 impl Domains {
-    pub(crate) fn new(worker: &settings::Worker) -> Self {
+    pub(crate) fn new(worker: &settings::Worker, lateness: Arc<Lateness>) -> Self {
         Self {
             fetch_permits: worker.concurrency.into(),
             // Most of what is in hand is left to others.
@@ -89,6 +91,7 @@ impl Domains {
             known: Cache::builder().max_capacity(MAX_KNOWN).build(),
             busy: Cache::builder().max_capacity(MAX_KNOWN).build(),
             state: Mutex::default(),
+            lateness,
         }
     }
 
@@ -203,7 +206,8 @@ impl Domains {
     fn put_off(&self, state: &mut State, page: &Candidate) -> Away {
         let takes = self.speed(&page.domain).map(Speed::took);
         let of = state.of(&page.domain);
-        state.put_off.put_off(&page.domain, page.since, takes, of, self.places)
+        let interval = self.lateness.interval();
+        state.put_off.put_off(&page.domain, page.since, Pace { takes, of, places: self.places, interval })
     }
 
     /// Whether a domain is slow, and has not answered so far.

@@ -16,9 +16,6 @@ pub(super) const MIN_WAIT: Duration = Duration::from_secs(1);
 /// The longest time for which a URL is put off while few are: a domain may be quick again at any moment.
 pub(super) const MAX_WAIT: Duration = Duration::from_secs(5);
 
-/// The interval at which URLs return at most, on average: each costs a round by way of the broker.
-const RETURN_INTERVAL: Duration = Duration::from_millis(2);
-
 /// Maximum number of URLs whose positions are remembered. Any others come after them.
 const MAX_IN_LINES: usize = 100_000;
 
@@ -45,6 +42,19 @@ impl Away {
         job.message.since = Some(self.since);
         Settlement::snooze(job, self.until())
     }
+}
+
+/// The rates by which it is computed when a URL returns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// The time that a page of its domain takes, if known.
+    pub(crate) takes: Option<Duration>,
+    /// Number of places that its domain holds.
+    pub(crate) of: usize,
+    /// Number of places.
+    pub(crate) places: usize,
+    /// The least time between two URLs that return, on average.
+    pub(crate) interval: Duration,
 }
 
 /// Schedules the return of URLs that found no free place: each when the places have served those before it, at the rate
@@ -79,17 +89,11 @@ impl PutOff {
         self.kept_for = (self.kept_for * 7 + kept_for) / 8;
     }
 
-    /// Puts a URL of `domain` off, for the first time or again if it is so `since` some time; the domain holds `of` of
-    /// `places`, and a page of it takes this time, if that is known. The URL stays away for the time that its places
-    /// need for those before it, or that all places need for as many URLs of each waiting domain.
-    pub(crate) fn put_off(
-        &mut self,
-        domain: &HostKey,
-        since: Option<UnixMs>,
-        takes: Option<Duration>,
-        of: usize,
-        places: usize,
-    ) -> Away {
+    /// Puts a URL of `domain` off, for the first time or again if it is so `since` some time. The URL stays away for the
+    /// time that its domain's places need for those before it, or that all places need for as many URLs of each waiting
+    /// domain, or that as many take to return.
+    pub(crate) fn put_off(&mut self, domain: &HostKey, since: Option<UnixMs>, pace: Pace) -> Away {
+        let Pace { takes, of, places, interval } = pace;
         let now = Instant::now();
         self.forget_late(now);
         if let Some(since) = since {
@@ -101,8 +105,9 @@ impl PutOff {
             None => (0, self.lines.len() + 1),
         };
         let share = takes.unwrap_or(self.kept_for) / of.max(1) as u32;
-        let step = share.max(self.kept_for * domains as u32 / places as u32);
-        let longest = MAX_WAIT.max(RETURN_INTERVAL * self.count as u32);
+        let of_all = (self.kept_for / places as u32).max(interval);
+        let step = share.max(of_all * domains as u32);
+        let longest = MAX_WAIT.max(interval * self.count as u32);
         let wait = (step * (rank + 1) as u32).clamp(MIN_WAIT, longest);
         if self.count < MAX_IN_LINES {
             let line = self.lines.entry(domain.clone()).or_default();

@@ -12,7 +12,7 @@ use super::*;
 /// Eight fetch permits, and twelve places.
 fn domains() -> Arc<Domains> {
     let worker = settings::Worker { concurrency: 8, prefetch: 32, ..settings::Worker::default() };
-    Arc::new(Domains::new(&worker))
+    Arc::new(Domains::new(&worker, Arc::default()))
 }
 
 fn threads() -> Threads {
