@@ -4,10 +4,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::ports::Claimed;
 use trawl_common::priority::Priority;
+use trawl_common::time::UnixMs;
+
+use crate::bulk_share::BulkShare;
 
 /// Claimed messages that are not handed out yet, most urgent first, and equally urgent ones in the order of arrival.
 /// There are no more than `worker.prefetch` of each queue of workers.
@@ -15,6 +19,7 @@ pub(crate) struct ByUrgency {
     arriving: mpsc::UnboundedReceiver<Arriving>,
     waiting: BTreeMap<(Urgency, Turn), Claimed>,
     arrived: u64,
+    bulk_share: BulkShare,
 }
 
 /// A message to be handed out.
@@ -35,22 +40,39 @@ type Urgency = (u8, Reverse<Priority>);
 impl ByUrgency {
     /// Creates the queue of messages that arrive through this channel.
     pub(crate) fn new(arriving: mpsc::UnboundedReceiver<Arriving>) -> Self {
-        Self { arriving, waiting: BTreeMap::new(), arrived: 0 }
+        Self { arriving, waiting: BTreeMap::new(), arrived: 0, bulk_share: BulkShare::default() }
     }
 
     /// Returns the next messages, between one and `most`. Waits for them, forever if none can arrive any more.
     /// Cancelling the call loses nothing.
     pub(crate) async fn next(&mut self, most: usize) -> Vec<Claimed> {
-        self.sort();
-        if self.waiting.is_empty() {
-            match self.arriving.recv().await {
-                Some(arriving) => self.push(arriving),
-                None => std::future::pending().await,
-            }
+        loop {
             self.sort();
+            let now = Instant::now();
+            let next: Vec<_> = std::iter::from_fn(|| self.pop(now)).take(most).collect();
+            if !next.is_empty() {
+                return next;
+            }
+            let held_until = self.bulk_share.held_until(now).filter(|_| !self.waiting.is_empty());
+            tokio::select! {
+                Some(arriving) = self.arriving.recv() => self.push(arriving),
+                () = sleep_until(held_until.unwrap_or(now)), if held_until.is_some() => {}
+                else => std::future::pending().await,
+            }
         }
-        let count = most.min(self.waiting.len());
-        (0..count).filter_map(|_| self.waiting.pop_first()).map(|(_, claimed)| claimed).collect()
+    }
+
+    /// Takes the most urgent message, unless that is a new one, and others return late.
+    fn pop(&mut self, now: Instant) -> Option<Claimed> {
+        let first = self.waiting.first_entry()?;
+        let Message { until, lane, .. } = first.get().message;
+        if until.is_none() && lane == Lane::Bulk {
+            if !self.bulk_share.has_room(now) {
+                return None;
+            }
+            self.bulk_share.note_new();
+        }
+        Some(first.remove())
     }
 
     fn sort(&mut self) {
@@ -60,6 +82,9 @@ impl ByUrgency {
     }
 
     fn push(&mut self, Arriving { claimed, turn }: Arriving) {
+        if let Some(until) = claimed.message.until {
+            self.bulk_share.note_returned(UnixMs::now().since(until), Instant::now());
+        }
         self.waiting.insert((urgency(&claimed.message), (turn, self.arrived)), claimed);
         self.arrived += 1;
     }
@@ -78,7 +103,6 @@ mod tests {
     use trawl_common::ports::{OpenCrawl, Terms};
     use trawl_common::request::NewRequest;
     use trawl_common::task::NewTask;
-    use trawl_common::time::UnixMs;
 
     use super::*;
 
@@ -150,7 +174,7 @@ mod tests {
     async fn what_comes_back_goes_before_the_lanes_and_in_each_the_highest_priority_before_others() {
         let (send, arriving) = mpsc::unbounded_channel();
         let mut urls = ByUrgency::new(arriving);
-        let back = |message| Message { until: Some(UnixMs(1)), ..message };
+        let back = |message| Message { until: Some(UnixMs::now()), ..message };
         let messages = [
             request("low", -1.0, Lane::Bulk),
             request("bulk", 0.0, Lane::Bulk),
@@ -166,5 +190,26 @@ mod tests {
         let paths: Vec<String> =
             found.iter().map(|found| found.message.work.page().unwrap().to_url().path().to_owned()).collect();
         assert_eq!(paths, ["/first", "/back", "/high", "/lane", "/bulk", "/low"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn new_urls_of_the_bulk_lane_wait_while_others_return_late() {
+        let (send, arriving) = mpsc::unbounded_channel();
+        let mut urls = ByUrgency::new(arriving);
+        let late = |at: u64| {
+            let message = request(&format!("late{at}"), 0.0, Lane::Bulk);
+            claimed(Message { until: Some(UnixMs(1)), ..message })
+        };
+        (0..4).for_each(|at| send.send(late(at)).unwrap());
+        let new = |lane| claimed(request("new", 0.0, lane));
+        send.send(new(Lane::Bulk)).unwrap();
+        send.send(new(Lane::Priority)).unwrap();
+        let lanes: Vec<Lane> = urls.next(9).await.iter().map(|found| found.message.lane).collect();
+        assert_eq!(lanes, [Lane::Bulk, Lane::Bulk, Lane::Bulk, Lane::Bulk, Lane::Priority]);
+        assert_eq!(
+            urls.next(9).await.len(),
+            1,
+            "a second later it is handed out although none returns any more"
+        );
     }
 }

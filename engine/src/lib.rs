@@ -16,6 +16,7 @@
 //! URLs again. They all share the state in `member`.
 
 mod broker;
+mod bulk_share;
 mod by_urgency;
 mod claiming;
 mod coordinator;

@@ -14,20 +14,16 @@ use lapin::types::FieldTable;
 use lapin::{Channel, Connection};
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
-use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
-use trawl_common::frontier::message::Message;
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::metrics;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::Topology;
-use trawl_common::time::UnixMs;
 use trawl_common::trace;
 use trawl_engine::{Consumer, Content, Delivery, Receipt};
 
 use super::acks::{Ack, Acks};
-use super::bulk_share::BulkShare;
 use super::channel::answered;
 use super::codec::Trust;
 use super::connection::failed;
@@ -82,11 +78,8 @@ impl ConsumerSession {
         }
         let (tell, found) = mpsc::unbounded_channel();
         let search = tokio::spawn(search(Arc::clone(&session), Arc::clone(layout), tell));
-        let (bulk_share, _search) = (BulkShare::default(), AbortOnDropHandle::new(search));
-        Ok((
-            session,
-            RabbitConsumer { session: id, trust: trust.clone(), streams, found, bulk_share, _search },
-        ))
+        let _search = AbortOnDropHandle::new(search);
+        Ok((session, RabbitConsumer { session: id, trust: trust.clone(), streams, found, _search }))
     }
 
     /// Returns whether there is this inlet. If another program declares the queues, it may not know of inlets.
@@ -207,25 +200,13 @@ pub(super) struct RabbitConsumer {
     streams: Vec<(SourceQueue, lapin::Consumer)>,
     /// Queues of other programs, as they are found.
     found: mpsc::UnboundedReceiver<lapin::Consumer>,
-    bulk_share: BulkShare,
     _search: AbortOnDropHandle<()>,
 }
 
 #[async_trait]
 impl Consumer for RabbitConsumer {
     async fn next(&mut self, max: usize) -> Result<Vec<Delivery>> {
-        loop {
-            let held_until = self.bulk_share.held_until(Instant::now());
-            let taken = std::future::poll_fn(|context| self.poll_batch(context, max));
-            match held_until {
-                None => return taken.await,
-                Some(until) => {
-                    if let Ok(taken) = timeout_at(until, taken).await {
-                        return taken;
-                    }
-                }
-            }
-        }
+        std::future::poll_fn(|context| self.poll_batch(context, max)).await
     }
 }
 
@@ -236,10 +217,9 @@ impl RabbitConsumer {
         while let Poll::Ready(Some(stream)) = self.found.poll_recv(context) {
             self.streams.push((SourceQueue::Bulk, stream));
         }
-        let (mut batch, now) = (Vec::new(), Instant::now());
+        let mut batch = Vec::new();
         for (source, stream) in &mut self.streams {
-            let is_new = *source == SourceQueue::Bulk;
-            while batch.len() < max && (!is_new || self.bulk_share.has_room(now)) {
+            while batch.len() < max {
                 match Pin::new(&mut *stream).poll_next(context) {
                     Poll::Ready(Some(Ok(delivery))) => {
                         let receipt = Receipt { session: self.session, tag: delivery.delivery_tag };
@@ -248,11 +228,6 @@ impl RabbitConsumer {
                             && message.trace.is_some()
                         {
                             trace::waited(message, stream.queue().as_str());
-                        }
-                        if is_new {
-                            self.bulk_share.note_new();
-                        } else if let Content::Message(Message { until: Some(until), .. }) = &content {
-                            self.bulk_share.note_returned(UnixMs::now().since(*until), now);
                         }
                         batch.push(Delivery { receipt, content });
                     }

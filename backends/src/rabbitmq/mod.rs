@@ -6,7 +6,6 @@
 
 mod acks;
 mod arguments;
-mod bulk_share;
 mod channel;
 /// Public for the fuzzer and the benchmarks only.
 #[doc(hidden)]

@@ -2,9 +2,12 @@
 
 use std::fs;
 
+use tokio::time::timeout;
+use trawl_testkit::hostile::Hostile;
+use trawl_testkit::many_hosts::{ManyHosts, Plan};
 use trawl_testkit::site::Site;
 
-use super::{crawl, crawl_stats, stderr, stdout_of, trawl};
+use super::{LIMIT, crawl, crawl_stats, stderr, stdout_of, trawl};
 
 #[tokio::test]
 async fn a_page_that_is_missing_is_exit_code_3() {
@@ -143,4 +146,21 @@ async fn a_crawl_below_its_quality_pauses_and_goes_on_when_the_command_is_run_ag
         let listed = stdout_of(folder.path(), &["status", "--state", "crawl.db"]).await;
         assert!(listed.contains(why), "{listed}");
     }
+}
+
+#[tokio::test]
+async fn links_to_addresses_that_may_not_be_asked_are_not_taken_in() {
+    let hostile = Some(Hostile::LinksToPrivateAddresses);
+    let site = ManyHosts::serve(&[Plan { pages: 1, hostile, ..Plan::default() }]).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let spider = "allowed_domains = ['*']\n[follow]\ndepth = 1\n";
+    fs::write(folder.path().join("far.toml"), spider).unwrap();
+    fs::write(folder.path().join("list.txt"), site.pages().join("\n")).unwrap();
+    let mut command = trawl(folder.path());
+    command.args(["crawl", "list.txt", "--spider", "far.toml", "--rate", "unlimited", "--json"]);
+    command.env("TRAWL__FETCH__ALLOW_NETWORKS", "127.1.0.0/16");
+    let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let stats = crawl_stats(&output);
+    assert_eq!((&stats["admitted"], &stats["done"]), (&1.into(), &1.into()), "{stats}");
 }

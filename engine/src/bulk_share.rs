@@ -1,4 +1,4 @@
-//! Decides how much is taken from the bulk lane while URLs return late.
+//! Decides how many URLs of the bulk lane are handed out while others return late.
 //!
 //! Each queue has a window of its own, so a worker whose window for returning URLs is used up would go on with new ones.
 //! If a page links to thousands of hosts that do not exist, each new URL soon returns as well, and those of hosts that
@@ -14,6 +14,9 @@ const LATE: Duration = Duration::from_millis(500);
 /// Number of URLs that the mean lateness is of, approximately.
 const OF: u32 = 32;
 
+/// A URL counts as no later than this: one alone may have waited for a server that was away.
+const MAX_LATE: Duration = Duration::from_secs(10);
+
 /// Time after which new URLs are held back no longer if none has returned.
 const HOLD: Duration = Duration::from_secs(1);
 
@@ -22,7 +25,7 @@ const PER_NEW: u32 = 8;
 
 /// The share of the bulk lane.
 #[derive(Debug, Default)]
-pub(super) struct BulkShare {
+pub(crate) struct BulkShare {
     /// The mean lateness of the last URLs that have returned.
     late: Duration,
     /// When the last of them did.
@@ -33,24 +36,24 @@ pub(super) struct BulkShare {
 
 impl BulkShare {
     /// Records that a URL has returned, so much later than it was due.
-    pub(super) fn note_returned(&mut self, late: Duration, now: Instant) {
-        self.late = (self.late * (OF - 1) + late) / OF;
+    pub(crate) fn note_returned(&mut self, late: Duration, now: Instant) {
+        self.late = (self.late * (OF - 1) + late.min(MAX_LATE)) / OF;
         self.last = Some(now);
         self.returned = self.returned.saturating_add(1);
     }
 
     /// Records that a new URL was taken.
-    pub(super) fn note_new(&mut self) {
+    pub(crate) fn note_new(&mut self) {
         self.returned = 0;
     }
 
     /// Whether a new URL may be taken.
-    pub(super) fn has_room(&self, now: Instant) -> bool {
+    pub(crate) fn has_room(&self, now: Instant) -> bool {
         self.held_until(now).is_none() || self.returned >= PER_NEW
     }
 
     /// The time until which new URLs are held back; `None` if they are not.
-    pub(super) fn held_until(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn held_until(&self, now: Instant) -> Option<Instant> {
         self.last.filter(|_| self.late >= LATE).map(|last| last + HOLD).filter(|until| *until > now)
     }
 }
