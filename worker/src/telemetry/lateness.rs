@@ -7,7 +7,7 @@ use trawl_common::time::UnixMs;
 
 /// Shortest and longest time between two URLs that return to a worker, on average: each costs a round by way of the
 /// broker.
-const INTERVALS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(200));
+const INTERVALS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(20));
 
 /// Mean lateness from which returns are put further apart.
 const LATE: Duration = Duration::from_millis(500);
