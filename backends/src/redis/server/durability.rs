@@ -10,7 +10,7 @@ use crate::redis::Link;
 /// Maximum time that a command waits for a disk, and for replicas.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What holds of an order that is in the log, also if the server loses it.
+/// The remedy if the server loses an order that is in the log.
 pub(crate) const IN_LOG: &str = "the stream control has it";
 
 impl Link {
