@@ -7,7 +7,8 @@ use trawl_common::crawl_end::left_of;
 use trawl_common::explain::Explainer;
 use trawl_common::names::CrawlId;
 use trawl_common::ports::{
-    Control, Engine, HostControl, Items, Jobs, Logs, PageHistories, Result, Schedules, SpiderStore, Stats,
+    Control, Engine, HostControl, Items, Jobs, Logs, PageHistories, Result, Runners, Schedules, SpiderStore,
+    Stats,
 };
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
@@ -15,6 +16,7 @@ use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Attempt, NotTried, Ready};
 
 use crate::problem::Problem;
+use crate::relay::ForRunners;
 use crate::view::Known;
 
 /// Fetches a page by a spider's rules and the schedules of the fleet, and reads it. It answers within a
@@ -52,6 +54,10 @@ pub struct Backend {
     pub engine: Arc<dyn Engine>,
     /// Tries spiders on pages.
     pub try_page: TryPage,
+    /// The machines that may work.
+    pub runners: Arc<dyn Runners>,
+    /// Connects the ports with which runners work.
+    pub for_runners: ForRunners,
     /// The settings, which name hosts and route URLs.
     pub settings: Arc<Settings>,
 }

@@ -16,7 +16,7 @@ use crate::Api;
 use crate::problem::Body as ProblemBody;
 use crate::routes::{
     crawls, dead_letters, ended_tasks, events, hosts, items, lanes, logs, meta, metrics, new_crawl, projects,
-    schedules, spiders, tasks, trial, url, urls, workers,
+    runners, schedules, spiders, tasks, trial, url, urls, workers,
 };
 
 /// Lists handlers. Each is served at the path and with the method of its own `utoipa::path`.
@@ -71,6 +71,10 @@ handlers![
     hosts::unblock_host,
     workers::list_workers,
     workers::drain_worker,
+    runners::list_runners,
+    runners::allow_runner,
+    runners::revoke_runner,
+    runners::forget_runner,
     lanes::list_lanes,
     spiders::list_spiders,
     spiders::check_spider,

@@ -22,6 +22,7 @@ mod peer;
 mod permits;
 mod problem;
 mod proxies;
+mod relay;
 mod routes;
 mod scrapyd;
 mod serve;
@@ -43,6 +44,8 @@ pub use crate::identity::Identity;
 pub use crate::peer::Peer;
 use crate::permits::Permits;
 pub use crate::problem::Problem;
+pub use crate::relay::ForRunners;
+use crate::relay::Relay;
 pub use crate::serve::serve;
 use crate::state::Api;
 use crate::watch::Watchers;
@@ -50,6 +53,7 @@ use crate::watch::Watchers;
 /// Returns the API's routes over `backend`, for the callers that `access` admits. Requests that wait for a
 /// crawl end when `stop` is cancelled.
 pub fn router(backend: Backend, access: Arc<Access>, stop: CancellationToken) -> Router {
+    let relay = Relay::new(&backend, stop.clone());
     let watchers = Watchers::new(backend.clone(), stop);
     let readers = Permits::new(8, 2, "readings of items");
     let followers = Permits::new(32, 8, "readings of the log");
@@ -57,12 +61,23 @@ pub fn router(backend: Backend, access: Arc<Access>, stop: CancellationToken) ->
     // The examined texts are written by strangers, and keep a core busy.
     let examiners = Permits::new(2, 1, "examinations of spiders");
     let (metrics, timetable) = Default::default();
-    let api =
-        Arc::new(Api { backend, watchers, metrics, timetable, readers, followers, searchers, examiners });
+    let api = Arc::new(Api {
+        backend,
+        watchers,
+        relay: Arc::clone(&relay),
+        metrics,
+        timetable,
+        readers,
+        followers,
+        searchers,
+        examiners,
+    });
     let guarded = document::routes()
         .merge(scrapyd::routes())
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
         .layer(from_fn_with_state(access, access::guard));
-    guarded.layer(from_fn(limits::in_time)).layer(map_response(headers::add)).with_state(api)
+    // Runners have keys of their own.
+    let all = guarded.with_state(api).merge(relay::routes(relay));
+    all.layer(from_fn(limits::in_time)).layer(map_response(headers::add))
 }

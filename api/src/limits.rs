@@ -13,7 +13,7 @@ use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 use tokio::time::Instant;
-use trawl_common::names::CallerName;
+use trawl_common::names::{CallerName, RunnerName};
 
 use crate::problem::{Kind, Problem};
 
@@ -21,6 +21,9 @@ use crate::problem::{Kind, Problem};
 const MAX_RATE: NonZeroU32 = NonZeroU32::new(100).unwrap();
 /// Maximum number of requests of one caller in a burst.
 const MAX_BURST: NonZeroU32 = NonZeroU32::new(500).unwrap();
+/// Maximum number of calls of one runner per second, and in a burst.
+const MAX_RUNNER_RATE: (NonZeroU32, NonZeroU32) =
+    (NonZeroU32::new(300).unwrap(), NonZeroU32::new(1000).unwrap());
 /// Maximum number of unknown tokens from one address per minute.
 const MAX_UNKNOWN_TOKENS: NonZeroU32 = NonZeroU32::new(10).unwrap();
 /// The number of tracked callers above which idle ones are removed.
@@ -33,6 +36,8 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(90);
 pub(crate) enum Caller {
     /// The holder of a token.
     Named(CallerName),
+    /// A runner with its key.
+    Runner(RunnerName),
     /// Anyone at this address without a known token.
     Address(IpAddr),
 }
@@ -41,6 +46,7 @@ impl fmt::Display for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Named(name) => name.fmt(f),
+            Self::Runner(name) => write!(f, "the runner {name}"),
             Self::Address(address) => address.fmt(f),
         }
     }
@@ -74,6 +80,12 @@ impl Rates {
             Quota::per_second(MAX_RATE).allow_burst(MAX_BURST),
             format!("ask {MAX_RATE} times a second"),
         )
+    }
+
+    /// Returns the limits on calls of runners.
+    pub(crate) fn of_runners() -> Self {
+        let (rate, burst) = MAX_RUNNER_RATE;
+        Self::new(Quota::per_second(rate).allow_burst(burst), format!("call {rate} times a second"))
     }
 
     /// Returns the limits on attempts with unknown tokens.

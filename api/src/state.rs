@@ -11,6 +11,7 @@ use trawl_common::timetable::Timetable;
 use crate::backend::{Backend, no_crawl};
 use crate::permits::Permits;
 use crate::problem::{Kind, Problem};
+use crate::relay::Relay;
 use crate::view::Known;
 use crate::watch::Watchers;
 
@@ -18,6 +19,8 @@ use crate::watch::Watchers;
 pub(crate) struct Api {
     pub(crate) backend: Backend,
     pub(crate) watchers: Arc<Watchers>,
+    /// The runners' side of it.
+    pub(crate) relay: Arc<Relay>,
     /// The latest metrics, and when they were rendered. Concurrent requests wait for the same ones.
     pub(crate) metrics: Mutex<Option<(Instant, String)>>,
     /// The schedules known at the last request.

@@ -11,7 +11,9 @@ use trawl_common::events::Event;
 use trawl_common::frontier::Key;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Engine, Fatal, History, Joined, Joining, Opening, PageHistories, Result, Session};
+use trawl_common::ports::{
+    Engine, Fatal, History, Join, Joined, Joining, Opening, PageHistories, Result, Session,
+};
 
 use crate::broker::Broker;
 use crate::by_urgency::ByUrgency;
@@ -51,8 +53,7 @@ impl Coordinator {
     }
 }
 
-#[async_trait]
-impl Engine for Coordinator {
+impl Join for Coordinator {
     fn join(&self, Joining { worker, settings, health, requests, tasks, stop }: Joining) -> Joined {
         let (urls, arriving_urls) = mpsc::unbounded_channel();
         let (task, arriving_tasks) = mpsc::unbounded_channel();
@@ -81,7 +82,10 @@ impl Engine for Coordinator {
         let maintenance = Box::pin(maintain(Arc::clone(&member), to_settle));
         Joined { frontier: member, maintenance }
     }
+}
 
+#[async_trait]
+impl Engine for Coordinator {
     async fn open(&self, opening: Opening, health: Arc<Health>) -> Result<Box<dyn Session>> {
         let (records, broker) = (Arc::clone(&self.records), Arc::clone(&self.broker));
         Ok(Box::new(LeasedSession::open(records, broker, opening, health).await?))

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{PageHistories, Requests, Result, Walk};
+use trawl_common::ports::{LastVisits, PageHistories, Requests, Result, Walk};
 use trawl_common::spider::page_history::Visited;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -20,11 +20,14 @@ impl Requests for AllRequests {
 pub struct NoPages;
 
 #[async_trait]
-impl PageHistories for NoPages {
+impl LastVisits for NoPages {
     async fn look(&self, _: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Option<Visited>>> {
         Ok(vec![None; urls.len()])
     }
+}
 
+#[async_trait]
+impl PageHistories for NoPages {
     async fn know(&self, _: &SpiderName, _: &[(CanonicalUrl, u16)]) -> Result<()> {
         Ok(())
     }

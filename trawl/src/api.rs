@@ -77,6 +77,8 @@ async fn router(
         ended_tasks: Arc::clone(&backend.ended_tasks),
         hosts: Arc::clone(&backend.hosts),
         try_page: Arc::new(move |spider, ready, url| Arc::clone(&trials).attempt(spider, ready, url).boxed()),
+        runners: backend.runners(),
+        for_runners: backend.for_runners(),
         settings,
     };
     Ok(match served {

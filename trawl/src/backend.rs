@@ -1,26 +1,31 @@
 //! The backend of the commands: the fleet's servers, or the state file of `trawl crawl`.
 
 use std::fmt::Display;
+use std::future::ready;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Subcommand;
+use futures::FutureExt;
+use trawl_api::ForRunners;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
 use trawl_backends::rabbitmq::ItemStream;
-use trawl_backends::redis::{self, Link, RedisLogs, RedisPages, RedisRecords};
+use trawl_backends::redis::{self, Link, RedisLogs, RedisPages, RedisRecords, RedisRunners};
+use trawl_backends::sinks::Sinks;
 use trawl_cli::{CrawlArg, DeadLetters, Fail, Global};
 use trawl_common::cancel::cancel_crawl;
 use trawl_common::explain::Explainer;
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::jobs::{Job, JobStatus, Problem};
-use trawl_common::names::{CrawlId, CrawlRef};
+use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Control, Engine, Error, HostControl, Hosts, Items, Jobs, Logs, PageHistories, Schedules, SpiderStore,
-    Stats,
+    Control, Engine, Error, HostControl, Hosts, Items, Jobs, Logs, PageHistories, Runners, Schedules,
+    SpiderStore, Stats, WorkerPorts,
 };
 use trawl_common::settings::Settings;
 
+use crate::crawl::default_sinks;
 use crate::state::as_argument;
 
 /// The option that selects the backend.
@@ -149,6 +154,31 @@ impl Backend {
             EngineAt::Servers(records, redis) => {
                 Ok(fleet::engine_of(&self.settings, Arc::clone(records), redis.clone()).await?)
             }
+        }
+    }
+
+    /// Returns the runners.
+    pub(crate) fn runners(&self) -> Arc<dyn Runners> {
+        match &self.engine {
+            EngineAt::File(store) => store.runners(),
+            EngineAt::Servers(_, redis) => Arc::new(RedisRunners::new(redis.clone())),
+        }
+    }
+
+    /// Returns what connects the ports with which runners work: those of a worker of the fleet, or of the state file,
+    /// whose items go where those of `trawl crawl` go.
+    pub(crate) fn for_runners(&self) -> ForRunners {
+        let (settings, id) = (self.settings.clone(), WorkerId::of_this_machine());
+        match &self.engine {
+            EngineAt::File(store) => {
+                let sinks = Sinks::new(id, default_sinks(&settings));
+                let ports = WorkerPorts::from(store.ports(Arc::new(sinks)));
+                Arc::new(move || ready(Ok(ports.clone())).boxed())
+            }
+            EngineAt::Servers(..) => Arc::new(move || {
+                let (settings, id) = (settings.clone(), id.clone());
+                async move { fleet::connect(&settings, &id).await.map(WorkerPorts::from) }.boxed()
+            }),
         }
     }
 

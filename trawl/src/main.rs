@@ -24,6 +24,7 @@ mod logs;
 mod pack;
 #[cfg(test)]
 mod reference;
+mod runner;
 mod schedule;
 mod seen;
 mod settings;
@@ -121,6 +122,8 @@ enum Command {
     Producer(trawl_producer::cli::Args),
     /// Work on the fleet's queues (the program `worker`)
     Worker(trawl_worker::cli::Args),
+    /// Work on a machine that reaches nothing but the HTTP API; list, approve and revoke such machines
+    Runner(runner::Args),
     /// Print what a shell needs to complete these commands: for bash, to a file in
     /// ~/.local/share/bash-completion/completions
     Completions(completions::Completions),
@@ -187,6 +190,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Doctor(args) => args.run(&global).await,
         Command::Producer(args) => args.run(global).await,
         Command::Worker(args) => args.run(global).await,
+        Command::Runner(args) => args.run(global).await,
         Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(Program::command()),
     }

@@ -55,7 +55,7 @@ use tasks::{Programs, TaskRunner};
 use tokio_util::sync::CancellationToken;
 use trawl_common::health::Health;
 use trawl_common::names::WorkerId;
-use trawl_common::ports::Ports;
+use trawl_common::ports::WorkerPorts;
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 pub use trial::{PageReader, TaskTrial, TrialSession, Trials};
@@ -66,7 +66,7 @@ use worker::Worker;
 /// `worker.shutdown_timeout` and releases the rest. Reports problems to `health`. Cancels `stop` itself when
 /// the worker is drained.
 pub async fn run(
-    ports: Ports,
+    ports: impl Into<WorkerPorts>,
     settings: Settings,
     folder: Folder,
     id: WorkerId,
@@ -78,5 +78,5 @@ pub async fn run(
         let runner: Arc<dyn TaskRunner> = Arc::new(Programs);
         (at_once > 0).then_some((runner, at_once))
     };
-    Worker::build(ports, settings, folder, id, health, stop, programs)?.run().await
+    Worker::build(ports.into(), settings, folder, id, health, stop, programs)?.run().await
 }

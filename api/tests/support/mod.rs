@@ -1,17 +1,23 @@
 //! Backends over an engine of their own, for tests of the API and of the console.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use trawl_api::{Backend, TryPage};
 use trawl_backends::embedded::Embedded;
 use trawl_backends::rabbitmq::{ItemStream, QueueDepths, RabbitMq};
 use trawl_backends::redis::{
-    self, RedisHosts, RedisJobs, RedisLogs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
+    self, RedisHosts, RedisJobs, RedisLogs, RedisPages, RedisRecords, RedisRunners, RedisSchedules,
+    RedisSpiderStore,
 };
+use trawl_backends::sinks::Sinks;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Hosts, Joined, Joining, NewWork, Opening, Session, Terms};
+use trawl_common::ports::{
+    Error, ErrorKind, Hosts, Joined, Joining, NewWork, Opening, Session, Terms, WorkerPorts,
+};
 use trawl_common::settings::{self, Dedup, Settings};
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::Coordinator;
@@ -42,6 +48,11 @@ pub(crate) fn state_file(try_page: impl FnOnce(&Arc<dyn Hosts>) -> TryPage) -> (
         hosts: store.host_control(),
         engine: store.engine(),
         try_page: try_page(&schedules),
+        runners: store.runners(),
+        for_runners: {
+            let ports = WorkerPorts::from(store.ports(Arc::new(Sinks::none())));
+            Arc::new(move || ready(Ok(ports.clone())).boxed())
+        },
         settings: Arc::default(),
     };
     (backend, schedules)
@@ -65,6 +76,7 @@ pub(crate) async fn fleet(
     let pages = Arc::new(RedisPages::new(store.clone()));
     let hosts = Arc::new(RedisHosts::new(store.clone(), 1_000_000));
     let schedules: Arc<dyn Hosts> = hosts.clone();
+    let runners = Arc::new(RedisRunners::new(store.clone()));
     let backend = Backend {
         engine: Arc::new(Coordinator::new(records.clone(), broker.clone(), pages.clone())),
         stats: records.clone(),
@@ -78,6 +90,8 @@ pub(crate) async fn fleet(
         ended_tasks: Arc::new(RedisLogs::of_ended_tasks(store, &settings::Log::default())),
         hosts,
         try_page: try_page(&schedules),
+        runners,
+        for_runners: Arc::new(|| ready(Err(Error::new(ErrorKind::Refused, "no runners here"))).boxed()),
         settings: Arc::default(),
     };
     (backend, schedules, broker, vhost)

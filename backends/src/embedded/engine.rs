@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use trawl_common::frontier::Key;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Engine, Fatal, Joined, Joining, Opening, Result, Session};
+use trawl_common::ports::{Engine, Fatal, Join, Joined, Joining, Opening, Result, Session};
 
 use crate::embedded::admission::session::EmbeddedSession;
 use crate::embedded::crawls::commands;
@@ -31,8 +31,7 @@ impl EmbeddedEngine {
     }
 }
 
-#[async_trait]
-impl Engine for EmbeddedEngine {
+impl Join for EmbeddedEngine {
     /// No other program can submit anything here.
     fn join(&self, joining: Joining) -> Joined {
         let (health, pause) = (Arc::clone(&joining.health), joining.settings.recovery.lost_after / 12);
@@ -40,7 +39,10 @@ impl Engine for EmbeddedEngine {
         let frontier = EmbeddedFrontier::new(Arc::clone(&self.store), Arc::clone(&self.last_beat), joining);
         Joined { frontier: Arc::new(frontier), maintenance }
     }
+}
 
+#[async_trait]
+impl Engine for EmbeddedEngine {
     async fn open(&self, opening: Opening, health: Arc<Health>) -> Result<Box<dyn Session>> {
         Ok(Box::new(EmbeddedSession::open(Arc::clone(&self.store), opening, health).await?))
     }

@@ -25,6 +25,7 @@ mod jobs;
 mod logs;
 mod pages;
 mod records;
+mod runners;
 mod seen;
 mod sessions;
 mod settle;
@@ -38,7 +39,7 @@ use tokio::sync::Notify;
 use trawl_common::clock;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    Cache, Control, Engine, HostControl, Hosts, Jobs, Logs, PageHistories, Ports, Result, Schedules,
+    Cache, Control, Engine, HostControl, Hosts, Jobs, Logs, PageHistories, Ports, Result, Runners, Schedules,
     Sessions, SinkFactory, SpiderStore, Stats,
 };
 use trawl_common::settings;
@@ -55,6 +56,7 @@ use self::jobs::spider_store::EmbeddedSpiderStore;
 use self::logs::{EmbeddedLogs, Keep};
 use self::pages::EmbeddedPages;
 use self::pages::cache::MemoryCache;
+use self::runners::EmbeddedRunners;
 use self::sessions::EmbeddedSessions;
 use self::store::Store;
 use self::store::resuming;
@@ -224,6 +226,11 @@ impl Embedded {
     /// Returns the sessions of spiders.
     pub fn sessions(&self) -> Arc<dyn Sessions> {
         Arc::new(EmbeddedSessions(self.store.clone()))
+    }
+
+    /// Returns the runners.
+    pub fn runners(&self) -> Arc<dyn Runners> {
+        Arc::new(EmbeddedRunners(self.store.clone()))
     }
 
     /// Returns the page history.

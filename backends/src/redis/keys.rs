@@ -1,7 +1,7 @@
 //! The names of keys. The hash tag keeps the keys that one script touches in one slot of a Redis Cluster.
 
 use trawl_common::frontier::Key;
-use trawl_common::names::{CrawlId, CrawlRef, ProjectName, ReaderName, SpiderName, WorkerId};
+use trawl_common::names::{CrawlId, CrawlRef, ProjectName, ReaderName, RunnerName, SpiderName, WorkerId};
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::session::{SessionId, SessionOwner};
 use trawl_common::web::host::HostKey;
@@ -47,6 +47,8 @@ pub(crate) const LOGS: &str = "{crawled_urls}:logs";
 /// Stream: the tasks of all spiders that have ended lately, as entries of a log.
 pub(crate) const ENDED_TASKS: &str = "{crawled_urls}:ended_tasks";
 
+/// Set: the runners.
+pub(crate) const RUNNERS: &str = "runners";
 /// Set: the projects that have versions.
 pub(crate) const PROJECTS: &str = "projects";
 /// Hash: spider -> the instant up to which its schedule is done, in ms, or `paused`.
@@ -254,6 +256,11 @@ pub(crate) fn worker(id: &WorkerId) -> String {
 /// Returns the key of a project's versions, a hash.
 pub(crate) fn project(name: &ProjectName) -> String {
     format!("project:{name}")
+}
+
+/// Returns the key of a runner, a hash: `key`, `since`, `asked`, and `access:<project>` for each of its projects.
+pub(crate) fn runner(name: &RunnerName) -> String {
+    format!("runners:{name}")
 }
 
 pub(crate) fn reader(name: &ReaderName) -> String {

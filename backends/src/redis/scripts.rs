@@ -89,6 +89,16 @@ pub(crate) fn session() -> Script {
     Clock::SERVER.compose(GOES_ON, &[include_str!("sessions/write.lua")])
 }
 
+/// Returns the script by which a runner asks for access.
+pub(crate) fn ask_runner() -> Script {
+    Clock::SERVER.compose(GOES_ON, &[include_str!("runners/ask.lua")])
+}
+
+/// Returns the script that gives a runner access.
+pub(crate) fn allow_runner() -> Script {
+    Clock::SERVER.compose(GOES_ON, &[include_str!("runners/allow.lua")])
+}
+
 /// Declares a struct of scripts, each with the code that composes it, and its constructor.
 macro_rules! scripts {
     (

@@ -6,7 +6,7 @@ macro_rules! as_text {
     ($type:ty) => {
         impl TryFrom<String> for $type {
             type Error = <$type as std::str::FromStr>::Err;
-            fn try_from(text: String) -> Result<Self, Self::Error> {
+            fn try_from(text: String) -> std::result::Result<Self, Self::Error> {
                 text.parse()
             }
         }

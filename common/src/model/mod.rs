@@ -2,6 +2,7 @@
 //! spiders say; events and log entries. Nothing here does any I/O.
 
 pub(crate) mod as_text;
+pub(crate) mod base64;
 pub mod cell;
 pub mod clock;
 pub mod csv;
@@ -20,6 +21,7 @@ pub mod mistake;
 pub mod names;
 pub mod nearest;
 pub mod priority;
+pub(crate) mod recorded;
 pub mod request;
 pub mod session;
 pub(crate) mod small_file;

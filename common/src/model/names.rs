@@ -92,6 +92,11 @@ name! {
 }
 
 name! {
+    /// A runner: a worker on a machine that reaches nothing but the HTTP API. It is short enough for a [`WorkerId`].
+    RunnerName, 48
+}
+
+name! {
     /// A project: the owner of spiders and jobs.
     ProjectName, 64
 }
@@ -153,6 +158,11 @@ impl WorkerId {
         Self::generate(&std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default())
     }
 
+    /// Returns the id of a worker that is a runner of this name.
+    pub fn of_runner(name: &RunnerName) -> Self {
+        Self(format!("{name}-{}", random_suffix()).into())
+    }
+
     /// Returns whether a process on this machine generated it.
     pub fn is_of_this_machine(&self) -> bool {
         self.machine() == Self::of_this_machine().machine()
@@ -183,7 +193,7 @@ fn random_suffix() -> String {
 const ADHOC: &str = "adhoc";
 
 /// A crawl together with its spider: the address of its stats.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CrawlRef {
     /// The crawl.
     pub id: CrawlId,

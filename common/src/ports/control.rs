@@ -9,13 +9,9 @@ use crate::names::{CrawlRef, SpiderName, WorkerId};
 
 /// Commands for the whole fleet. Each is idempotent; a command for a crawl outlasts every process.
 #[async_trait]
-pub trait Control: Send + Sync {
+pub trait Control: HoldCrawl {
     /// Pauses a crawl: no fetch begins until [`Control::resume`]. Fails with `Stale` if the crawl is over.
     async fn pause(&self, crawl: &CrawlRef) -> Result<()>;
-
-    /// Pauses a crawl for a reason, which its stats show until it is resumed: something in it keeps failing, and a
-    /// person has to see to that. Fails with `Stale` if the crawl is over.
-    async fn hold(&self, crawl: &CrawlRef, why: &str) -> Result<()>;
 
     /// Resumes a crawl. Deadlines move by the length of the pause. Fails with `Stale` if the crawl is over.
     async fn resume(&self, crawl: &CrawlRef) -> Result<()>;
@@ -85,6 +81,14 @@ pub trait Control: Send + Sync {
     /// Asks a worker to end: it takes no more messages, finishes what it has begun, and gives the rest back. It
     /// learns of this with its next heartbeat. Returns whether the worker is alive.
     async fn drain(&self, worker: &WorkerId) -> Result<bool>;
+}
+
+/// The one command that a worker gives.
+#[async_trait]
+pub trait HoldCrawl: Send + Sync {
+    /// Pauses a crawl for a reason, which its stats show until it is resumed: something in it keeps failing, and a
+    /// person has to see to that. Fails with `Stale` if the crawl is over.
+    async fn hold(&self, crawl: &CrawlRef, why: &str) -> Result<()>;
 }
 
 /// A page of failed URLs and tasks.

@@ -24,10 +24,7 @@ use crate::spider::SpiderText;
 /// Keeps one record for each URL that a crawl has admitted and not finished. Every invariant holds at all times:
 /// admitted = records + done + failed + skipped + expired + cancelled.
 #[async_trait]
-pub trait Engine: Send + Sync {
-    /// Lets a worker take URLs, as soon as its first claim.
-    fn join(&self, worker: Joining) -> Joined;
-
+pub trait Engine: Join {
     /// Opens a crawl, or continues it, and takes its discovery lease. If a server is unavailable, this waits as long as
     /// `health` allows.
     ///
@@ -44,6 +41,12 @@ pub trait Engine: Send + Sync {
     async fn announce(&self, _: &Event) -> Result<()> {
         Ok(())
     }
+}
+
+/// The part of an engine that a worker uses.
+pub trait Join: Send + Sync {
+    /// Lets a worker take URLs, as soon as its first claim.
+    fn join(&self, worker: Joining) -> Joined;
 }
 
 /// A worker that joins.

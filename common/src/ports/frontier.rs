@@ -1,8 +1,11 @@
 //! The worker's port of an engine: claims URLs and tasks, and settles them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Claim, Fatal, Latency, NewWork, Terms, one_each};
 use crate::frontier::StartReply;
@@ -10,8 +13,9 @@ use crate::frontier::crawl::HANDED;
 use crate::frontier::dead_letter::{Cause, DeadLetterEntry};
 use crate::frontier::limit::LeftOut;
 use crate::frontier::message::Message;
-use crate::frontier::outcome::Terminal;
+use crate::frontier::outcome::{Class, Skip, Terminal};
 use crate::names::{CrawlRef, SpiderName, WorkerId};
+use crate::recorded;
 use crate::spider::page_history::Visited;
 use crate::spider::{FileHash, ItemCounts};
 use crate::time::UnixMs;
@@ -70,7 +74,7 @@ pub trait Frontier: Send + Sync {
 }
 
 /// A URL that this worker has to handle.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claimed {
     /// The message of the URL. It is returned with the outcome ([`Settlement::message`]).
     pub message: Message,
@@ -85,7 +89,7 @@ pub struct Claimed {
 }
 
 /// The settled facts of an open crawl.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenCrawl {
     /// The terms of the crawl.
     pub terms: Terms,
@@ -94,7 +98,7 @@ pub struct OpenCrawl {
 }
 
 /// The outcome of a claimed URL.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settlement {
     /// The URL, with its state for the next claim: its redirects and its slot.
     pub message: Message,
@@ -103,7 +107,8 @@ pub struct Settlement {
 }
 
 /// The decision about a URL.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Disposition {
     /// It has reached its terminal state.
     Finish(Box<Completion>),
@@ -129,7 +134,7 @@ pub enum Disposition {
 }
 
 /// The end of a URL, and the results of its page. Its items are already stored.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Completion {
     /// Its terminal state, for its crawl's counters.
     pub finish: Finish,
@@ -160,7 +165,8 @@ impl Completion {
 }
 
 /// An update of the page history.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PageVisit {
     /// The page was visited.
     Visited(Visited),
@@ -189,12 +195,12 @@ pub struct Activity {
 }
 
 /// A heartbeat.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Heartbeat {
     /// The worker.
     pub worker: WorkerId,
     /// The version of its program.
-    pub version: &'static str,
+    pub version: Cow<'static, str>,
     /// URLs that it holds.
     pub in_flight: usize,
     /// Pages finished per second since the last beat.
@@ -224,7 +230,7 @@ impl Heartbeat {
     pub fn idle(worker: WorkerId) -> Self {
         Self {
             worker,
-            version: env!("CARGO_PKG_VERSION"),
+            version: env!("CARGO_PKG_VERSION").into(),
             in_flight: 0,
             pages_per_second: 0.0,
             latency: None,
@@ -240,7 +246,8 @@ impl Heartbeat {
 }
 
 /// The command for a running worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum BeatReply {
     /// Continue.
     GoOn,
@@ -248,15 +255,28 @@ pub enum BeatReply {
     Drain,
 }
 
+/// A reason in one word, for the stats.
+type Word = &'static str;
+
+/// Reads the reason of an end: the class of a failure, or why something was skipped.
+fn known_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Word>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
+    let classes = Class::ALL.iter().map(|class| class.as_str());
+    let mut words = classes.chain(Skip::ALL.iter().map(|skip| skip.as_str()));
+    let word = words.find(|word| *word == text);
+    word.map(Some).ok_or_else(|| D::Error::custom(format_args!("`{text}` is no reason of an end")))
+}
+
 /// The terminal state of a URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finish {
     /// The URL.
     pub claim: Claim,
     /// The terminal state.
     pub terminal: Terminal,
     /// The reason in one word, for the stats: the class of a failure, or why it was skipped.
-    pub why: Option<&'static str>,
+    #[serde(deserialize_with = "known_word")]
+    pub why: Option<Word>,
     /// Size of its body in bytes.
     pub bytes: u64,
     /// The required fields that its page lacks.
@@ -271,6 +291,7 @@ pub struct Finish {
     /// host is blocked.
     pub note: Option<DeadLetterEntry>,
     /// The final URL of its redirects, if its page was stored: that URL counts as seen from now on.
+    #[serde(with = "recorded::option")]
     pub landed: Option<CanonicalUrl>,
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use super::Result;
 use crate::names::CrawlRef;
@@ -61,7 +62,7 @@ pub trait HostControl: Send + Sync {
 }
 
 /// A request for a slot, and the host that it is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSlotRequest {
     /// The host, by the key of its schedule.
     pub key: HostKey,
@@ -70,7 +71,7 @@ pub struct HostSlotRequest {
 }
 
 /// A request in flight.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InFlightRequest {
     /// The key of the host's schedule.
     pub key: HostKey,
@@ -79,7 +80,7 @@ pub struct InFlightRequest {
 }
 
 /// A request that is over.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
     /// The request.
     pub visit: InFlightRequest,
@@ -88,7 +89,7 @@ pub struct Ended {
 }
 
 /// A request that was sent late.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentLate {
     /// The key of the host's schedule.
     pub key: HostKey,
@@ -97,7 +98,7 @@ pub struct SentLate {
 }
 
 /// A host's answer that asks for a back-off.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BackoffRequest {
     /// The status of the answer.
     pub status: u16,
@@ -108,7 +109,8 @@ pub struct BackoffRequest {
 }
 
 /// The state of a robots.txt in the store.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RobotsEntry {
     /// It was fetched.
     Known(RobotsFile),

@@ -6,12 +6,14 @@
 //!
 //! | port | for |
 //! |---|---|
-//! | [`Engine`] | joining as a worker, opening a crawl, replaying dead letters |
+//! | [`Engine`] | opening a crawl, replaying dead letters |
+//! | [`Join`], [`SpiderTexts`], [`HoldCrawl`], [`LastVisits`] | a worker: the parts of larger ports that it uses |
 //! | [`Frontier`] | a worker: claim, start, settle, release |
 //! | [`Session`] | the producer: admit |
 //! | [`Control`], [`HostControl`] | people's commands |
 //! | [`Jobs`] | submitting crawls, and running them |
 //! | [`SpiderStore`] | deploying spiders, and reading them for jobs |
+//! | [`Runners`] | deciding what runners may do |
 //! | [`Schedules`] | submitting crawls by cron schedule |
 //! | [`Stats`] | the stats that people see |
 //! | [`Hosts`] | politeness: each host's schedule, its back-off, its robots.txt |
@@ -36,6 +38,7 @@ mod jobs;
 mod lanes;
 mod logs;
 mod pages;
+mod runners;
 mod schedules;
 mod sessions;
 mod sink;
@@ -46,8 +49,8 @@ mod urls;
 use std::sync::Arc;
 
 pub use cache::Cache;
-pub use control::{Control, FailedPage};
-pub use engine::{Engine, Joined, Joining, Opening, Requests, Session, SourcesRead};
+pub use control::{Control, FailedPage, HoldCrawl};
+pub use engine::{Engine, Join, Joined, Joining, Opening, Requests, Session, SourcesRead};
 pub use error::{Error, ErrorKind, Fatal, Result, one_each};
 pub use files::{FileContent, FileStore, Left, PartialFile, Resume};
 pub use frontier::{
@@ -63,13 +66,15 @@ pub use items::{ItemReader, Items, ItemsFrom, StoredItem};
 pub use jobs::{JobCounts, JobFilter, JobPage, Jobs, Submitted};
 pub use lanes::{LaneName, LaneState};
 pub use logs::{LogLine, LogPart, LogPlace, Logs, NoLogPlace};
-pub use pages::{PageHistories, Walk};
+pub use pages::{LastVisits, PageHistories, Walk};
+pub use runners::{Access, KeyDigest, MAX_RUNNERS, NoKeyDigest, Runner, RunnerKey, Runners};
 pub use schedules::{ScheduleState, Schedules};
 pub use sessions::{Revision, Sessions, StoredSession};
 pub use sink::{Page, Sink, SinkFactory};
 pub use spider_store::{Deployed, MAX_VERSIONS, SpiderStore};
 pub use stats::{
-    Backlog, Latency, PendingTask, Places, Seen, SeenUrls, Stats, TaskPage, Vanished, WorkerState,
+    Backlog, Latency, PendingTask, Places, Seen, SeenUrls, SpiderTexts, Stats, TaskPage, Vanished,
+    WorkerState,
 };
 pub use urls::{Claim, MAX_INVALID, NewWork, Terms};
 
@@ -104,4 +109,51 @@ pub struct Ports {
     pub ended_tasks: Arc<dyn Logs>,
     /// The permanent history, if there is one.
     pub history: Option<Arc<dyn History>>,
+}
+
+/// The ports that a worker uses: [`Ports`] of an engine, or those of a relay to one.
+#[derive(Clone)]
+pub struct WorkerPorts {
+    /// URLs and tasks.
+    pub engine: Arc<dyn Join>,
+    /// The files of spiders that crawls keep.
+    pub texts: Arc<dyn SpiderTexts>,
+    /// Politeness.
+    pub hosts: Arc<dyn Hosts>,
+    /// Responses.
+    pub cache: Arc<dyn Cache>,
+    /// The page history.
+    pub pages: Arc<dyn LastVisits>,
+    /// Cookies and log-ins of spiders.
+    pub sessions: Arc<dyn Sessions>,
+    /// Pauses of crawls that cannot log in.
+    pub control: Arc<dyn HoldCrawl>,
+    /// The destinations of items and files.
+    pub sink_factory: Arc<dyn SinkFactory>,
+    /// The log, for people.
+    pub logs: Arc<dyn Logs>,
+    /// The tasks that have ended lately.
+    pub ended_tasks: Arc<dyn Logs>,
+    /// The permanent history, if there is one.
+    pub history: Option<Arc<dyn History>>,
+}
+
+impl From<Ports> for WorkerPorts {
+    fn from(ports: Ports) -> Self {
+        let Ports { engine, stats, hosts, cache, pages, sessions, control, .. } = ports;
+        let Ports { sink_factory, logs, ended_tasks, history, .. } = ports;
+        Self {
+            engine,
+            texts: stats,
+            hosts,
+            cache,
+            pages,
+            sessions,
+            control,
+            sink_factory,
+            logs,
+            ended_tasks,
+            history,
+        }
+    }
 }

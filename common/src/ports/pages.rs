@@ -10,10 +10,7 @@ use crate::web::url::CanonicalUrl;
 /// Remembers each spider's pages, beyond the end of every crawl. Each call is idempotent, and durable when it
 /// returns.
 #[async_trait]
-pub trait PageHistories: Send + Sync {
-    /// Returns what is remembered of the visits to each of these URLs, in order.
-    async fn look(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Option<Visited>>>;
-
+pub trait PageHistories: LastVisits {
     /// Remembers that these pages exist, each with its number of links from the start, unless something is
     /// remembered of them already: the page that links to them is not read again until it changes.
     async fn know(&self, spider: &SpiderName, found: &[(CanonicalUrl, u16)]) -> Result<()>;
@@ -27,6 +24,13 @@ pub trait PageHistories: Send + Sync {
     /// Returns a part of all remembered pages, in no particular order. `cursor` is zero at first, then
     /// [`Walk::next`]. A URL may come twice, and none that was there all the time is left out.
     async fn walk(&self, spider: &SpiderName, cursor: u64) -> Result<Walk>;
+}
+
+/// The part of the page history that a worker reads.
+#[async_trait]
+pub trait LastVisits: Send + Sync {
+    /// Returns what is remembered of the visits to each of these URLs, in order.
+    async fn look(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Option<Visited>>>;
 }
 
 /// A part of the pages that a spider remembers.

@@ -1,6 +1,7 @@
 //! Sessions of spiders at sites.
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use super::Result;
 use crate::session::{SessionId, SessionState};
@@ -28,7 +29,7 @@ pub trait Sessions: Send + Sync {
 pub type Revision = u64;
 
 /// A session as it is stored.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StoredSession {
     /// Its revision.
     pub revision: Revision,

@@ -3,24 +3,28 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use super::{FileStore, Result};
 use crate::frontier::Key;
 use crate::frontier::message::Message;
 use crate::names::CrawlRef;
+use crate::recorded;
 use crate::spider::item::Item;
 use crate::spider::{Download, Spider};
 use crate::web::headers::Headers;
 use crate::web::response::Response;
 
 /// The output of one page or one task.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Page {
     /// The key of the URL as it was admitted, or of the task.
+    #[serde(with = "recorded")]
     pub key: Key,
     /// The crawl.
     pub crawl: CrawlRef,
     /// The page that linked to it, or the task that yielded it.
+    #[serde(with = "recorded::option")]
     pub referrer: Option<Key>,
     /// Its items.
     pub items: Vec<Item>,

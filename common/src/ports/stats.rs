@@ -14,7 +14,7 @@ use crate::time::UnixMs;
 
 /// Reads the counters of an engine. Nothing here changes anything.
 #[async_trait]
-pub trait Stats: Send + Sync {
+pub trait Stats: SpiderTexts {
     /// Returns the stats of one crawl; `None` if there is no such crawl.
     async fn crawl_stats(&self, crawl: &CrawlId) -> Result<Option<CrawlStats>>;
 
@@ -36,9 +36,6 @@ pub trait Stats: Send + Sync {
 
     /// Returns the terms of a crawl; the default terms if it is not known.
     async fn terms(&self, crawl: &CrawlRef) -> Result<Terms>;
-
-    /// Returns the text of the spider's file that a crawl was [opened](super::Opening) with, if any.
-    async fn spider_text(&self, crawl: &CrawlRef) -> Result<Option<SpiderText>>;
 
     /// Returns what a crawl knows of a URL or a task; [`UrlState::Unseen`] if it is not known. Fails with
     /// `Corrupt` if its record cannot be read.
@@ -79,6 +76,13 @@ pub trait Stats: Send + Sync {
     /// Returns the state of each lane, in the order of [`LaneName::ALL`](super::LaneName::ALL). Lanes that the
     /// engine does not have are left out.
     async fn lanes(&self) -> Result<Vec<LaneState>>;
+}
+
+/// The files of spiders that crawls keep.
+#[async_trait]
+pub trait SpiderTexts: Send + Sync {
+    /// Returns the text of the spider's file that a crawl was [opened](super::Opening) with, if any.
+    async fn spider_text(&self, crawl: &CrawlRef) -> Result<Option<SpiderText>>;
 }
 
 /// The unfinished work of a crawl.

@@ -8,6 +8,7 @@ use crate::frontier::lane::Lane;
 use crate::frontier::message::{Hop, Message};
 use crate::frontier::{Key, Period, Recrawl, Task, Work};
 use crate::names::CrawlRef;
+use crate::recorded;
 use crate::spider::{FileHash, Spider};
 use crate::time::UnixMs;
 use crate::web::url::CanonicalUrl;
@@ -16,11 +17,12 @@ use crate::web::url::CanonicalUrl;
 pub const MAX_INVALID: usize = 1000;
 
 /// Identifies the record of one URL or task.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Claim {
     /// The crawl.
     pub crawl: CrawlRef,
     /// The URL or the task.
+    #[serde(with = "recorded")]
     pub key: Key,
 }
 
@@ -32,11 +34,12 @@ impl Claim {
 }
 
 /// A URL or a task on its way into the frontier.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewWork {
     /// The URL, request or task.
     pub work: Work,
     /// The spelling in which its URL is to be requested, if that differs from the canonical one.
+    #[serde(with = "recorded::option")]
     pub written: Option<CanonicalUrl>,
     /// Its lane.
     pub lane: Lane,
@@ -45,6 +48,7 @@ pub struct NewWork {
     /// The number of links between it and a start of the crawl.
     pub depth: u16,
     /// The page that linked to it, or the task that yielded it.
+    #[serde(with = "recorded::option")]
     pub referrer: Option<Key>,
 }
 

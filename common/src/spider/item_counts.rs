@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::Spider;
 use super::item::{Change, Item};
 use crate::frontier::crawl::{CHANGES, DUPLICATES, HAS, ITEMS, LOGIN_FORM, WITH, WITHOUT, WITHOUT_ITEMS};
 
 /// How many items a page or a task gave, for the stats of its crawl.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemCounts {
     /// Number of items of each kind; those without one have an empty name.
     pub by_kind: BTreeMap<String, u64>,

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::names::SpiderName;
+use crate::recorded;
 use crate::spider::item::{Change, Item, item_id};
 use crate::time::UnixMs;
 use crate::web::headers::Headers;
@@ -15,7 +16,7 @@ use crate::web::url::{CanonicalUrl, Fingerprint};
 pub const NOT_MODIFIED: u16 = 304;
 
 /// A page at its last request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Visited {
     /// The time when the page arrived, or when its server said that it had not changed.
     pub fetched_at: UnixMs,
@@ -35,13 +36,14 @@ pub struct Visited {
 
 /// The answer to the last request for a page, for people who ask what came of it. Its text has the status, the number
 /// of links, and the final URL of redirects if there were any.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageAnswer {
     /// The status: 304 if the server said that the page had not changed.
     pub status: u16,
     /// The number of its links that were followed, when it was last read.
     pub links: u32,
     /// The final URL of its redirects.
+    #[serde(with = "recorded::option")]
     pub landed: Option<CanonicalUrl>,
 }
 
@@ -155,7 +157,7 @@ impl Tally {
 }
 
 /// The values with which to ask a server whether a page has changed (RFC 9110 8.8), as the server sent them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Validators {
     etag: Option<Box<str>>,
     last_modified: Option<Box<str>>,

@@ -22,6 +22,7 @@ pub mod logs;
 pub mod pages;
 pub mod queue;
 pub mod recovery;
+pub mod runners;
 pub mod schedules;
 pub mod sessions;
 pub mod sink;

@@ -160,7 +160,7 @@ impl Args {
             start => (start.map_err(Fail::usage)?, None),
         };
         let plan = self.plan(spider, start);
-        let default = self.sinks(&settings);
+        let default = default_sinks(&settings);
         let outs = plan.spider.sinks.as_ref().unwrap_or(&default);
         if let Some(source) = source_among(outs, &plan) {
             return Err(Fail::usage(format!(
@@ -234,15 +234,6 @@ impl Args {
         }
     }
 
-    /// Returns the sinks if neither flags nor the spider's file have any.
-    fn sinks(&self, settings: &Settings) -> Vec<SinkSettings> {
-        if settings.sinks.is_empty() {
-            vec![SinkSettings::from_path(DEFAULT_OUT.into())]
-        } else {
-            settings.sinks.clone()
-        }
-    }
-
     fn plan(&self, spider: Spider, start: RunStart) -> RunPlan {
         RunPlan {
             start,
@@ -254,6 +245,15 @@ impl Args {
             text: None,
             is_new: false,
         }
+    }
+}
+
+/// Returns the sinks of a state file if neither flags nor the spider's file have any.
+pub(crate) fn default_sinks(settings: &Settings) -> Vec<SinkSettings> {
+    if settings.sinks.is_empty() {
+        vec![SinkSettings::from_path(DEFAULT_OUT.into())]
+    } else {
+        settings.sinks.clone()
     }
 }
 

@@ -20,8 +20,8 @@ use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::rate::Rate;
 use trawl_common::ports::{
     Activity, BeatReply, Claim, Claimed, Completion, Disposition, Engine, Fatal, FileStore, Frontier,
-    Heartbeat, Joined, Joining, Opening, Page, PageHistories, PageVisit, Ports, Result, Session, Settled,
-    Settlement, Sink, SinkFactory,
+    Heartbeat, Join, Joined, Joining, Opening, Page, PageHistories, PageVisit, Ports, Result, Session,
+    Settled, Settlement, Sink, SinkFactory,
 };
 use trawl_common::settings::{FileSink, Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
@@ -50,14 +50,16 @@ struct DeadlyEngine {
     settling: Arc<dyn Fn(Vec<Settlement>) -> BoxFuture<'static, ()> + Send + Sync>,
 }
 
-#[async_trait]
-impl Engine for DeadlyEngine {
+impl Join for DeadlyEngine {
     fn join(&self, joining: Joining) -> Joined {
         let Joined { frontier, maintenance } = self.engine.join(joining);
         let frontier = DeadlyFrontier { frontier, settling: Arc::clone(&self.settling) };
         Joined { frontier: Arc::new(frontier), maintenance }
     }
+}
 
+#[async_trait]
+impl Engine for DeadlyEngine {
     async fn open(&self, opening: Opening, health: Arc<Health>) -> Result<Box<dyn Session>> {
         self.engine.open(opening, health).await
     }

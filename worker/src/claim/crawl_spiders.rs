@@ -6,7 +6,7 @@ use moka::sync::Cache;
 use tracing::{error, warn};
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Fatal, Stats, Terms};
+use trawl_common::ports::{Fatal, SpiderTexts, Terms};
 use trawl_common::spider::SpiderText;
 
 use crate::programs::Running;
@@ -20,7 +20,7 @@ const MAX_CRAWLS: u64 = 1_000;
 #[derive(Clone)]
 pub(crate) struct CrawlSpiders {
     spiders: Arc<Spiders>,
-    stats: Arc<dyn Stats>,
+    kept: Arc<dyn SpiderTexts>,
     health: Arc<Health>,
     /// The spiders' files of crawls that have their own copy.
     texts: Cache<CrawlRef, Option<SpiderText>>,
@@ -29,8 +29,8 @@ pub(crate) struct CrawlSpiders {
 }
 
 impl CrawlSpiders {
-    pub(crate) fn new(spiders: Arc<Spiders>, stats: Arc<dyn Stats>, health: Arc<Health>) -> Self {
-        Self { spiders, stats, health, texts: Cache::new(MAX_CRAWLS), compared: Cache::new(MAX_CRAWLS) }
+    pub(crate) fn new(spiders: Arc<Spiders>, kept: Arc<dyn SpiderTexts>, health: Arc<Health>) -> Self {
+        Self { spiders, kept, health, texts: Cache::new(MAX_CRAWLS), compared: Cache::new(MAX_CRAWLS) }
     }
 
     /// Returns the spiders of this worker.
@@ -66,7 +66,7 @@ impl CrawlSpiders {
         if let Some(known) = self.texts.get(crawl) {
             return Ok(known);
         }
-        let looking = || self.stats.spider_text(crawl);
+        let looking = || self.kept.spider_text(crawl);
         let text = self.health.insist("looking up a crawl's spider", looking).await?;
         self.texts.insert(crawl.clone(), text.clone());
         Ok(text)

@@ -6,7 +6,7 @@ mod page;
 
 use std::sync::Arc;
 
-use trawl_common::ports::{Cache, Frontier, PageHistories};
+use trawl_common::ports::{Cache, Frontier, LastVisits};
 use trawl_web::Threads;
 
 use self::known_links::KnownLinks;
@@ -27,7 +27,7 @@ pub(crate) struct Fetching {
     pub(crate) frontier: Arc<dyn Frontier>,
     pub(crate) spiders: Arc<Spiders>,
     /// The page history.
-    pub(crate) pages: Arc<dyn PageHistories>,
+    pub(crate) pages: Arc<dyn LastVisits>,
     pub(crate) cache: Arc<dyn Cache>,
     pub(crate) parser: Arc<Parser>,
     pub(crate) sessions: Arc<Sessions>,

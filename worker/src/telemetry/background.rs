@@ -116,7 +116,7 @@ impl Reporter {
         metrics::in_flight(self.frontier.activity().in_flight);
         let beat = Heartbeat {
             worker: self.context.id.clone(),
-            version: env!("CARGO_PKG_VERSION"),
+            version: env!("CARGO_PKG_VERSION").into(),
             in_flight: self.frontier.activity().in_flight,
             pages_per_second,
             latency: self.latencies.take(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use trawl_common::health::Health;
 use trawl_common::names::WorkerId;
-use trawl_common::ports::{Engine, Joined, Joining, Ports};
+use trawl_common::ports::{Join, Joined, Joining, WorkerPorts};
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 use trawl_web::Threads;
@@ -36,7 +36,7 @@ impl Worker {
     /// Makes the parts of a worker, and joins the engine. `runner` returns the task runner, if there is one,
     /// and the number of tasks to run at once; it is given the client through which programs ask hosts.
     pub(crate) fn build(
-        ports: Ports,
+        ports: WorkerPorts,
         settings: Settings,
         folder: Folder,
         id: WorkerId,
@@ -109,7 +109,7 @@ impl Worker {
             context,
             log,
             frontier,
-            stats: ports.stats,
+            texts: ports.texts,
             spiders,
             scheduling,
             sessions,
@@ -130,7 +130,7 @@ impl Worker {
 /// Joins the engine with at most `at_once` tasks at a time, if the worker runs any.
 fn join(
     context: &Context,
-    engine: &dyn Engine,
+    engine: &dyn Join,
     spiders: &Arc<Spiders>,
     at_once: Option<u16>,
     stop: &CancellationToken,
@@ -148,7 +148,7 @@ fn join(
 fn load_spiders(
     context: &Context,
     folder: Folder,
-    ports: &Ports,
+    ports: &WorkerPorts,
     threads: &Threads,
     proxy: &Arc<HandlerProxy>,
 ) -> Result<Arc<Spiders>, RunError> {

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use trawl_common::fleet_log::LogWriter;
 use trawl_common::names::WorkerId;
-use trawl_common::ports::{Logs, Ports};
+use trawl_common::ports::{Logs, WorkerPorts};
 use trawl_common::settings::Settings;
 
 /// Writes entries in the background until it is closed or dropped.
@@ -23,7 +23,7 @@ pub(super) struct FleetLog {
 
 impl FleetLog {
     /// Starts to write to the destinations that the settings name.
-    pub(super) fn start(ports: &Ports, settings: &Settings, id: &WorkerId) -> Self {
+    pub(super) fn start(ports: &WorkerPorts, settings: &Settings, id: &WorkerId) -> Self {
         let unless_off = |log: &Arc<dyn Logs>| (settings.log.keep > 0).then(|| Arc::clone(log));
         let history = ports.history.clone().filter(|_| settings.history.logs);
         let (writer, targets) = LogWriter::new(id, unless_off(&ports.logs), history);

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
 use trawl_common::logs::LogLevel;
-use trawl_common::ports::{self, Fatal, Frontier, Stats};
+use trawl_common::ports::{self, Fatal, Frontier, SpiderTexts};
 
 use self::fleet_log::FleetLog;
 use crate::context::Context;
@@ -52,7 +52,7 @@ pub(crate) struct Worker {
     context: Arc<Context>,
     log: FleetLog,
     frontier: Arc<dyn Frontier>,
-    stats: Arc<dyn Stats>,
+    texts: Arc<dyn SpiderTexts>,
     spiders: Arc<Spiders>,
     scheduling: Arc<Scheduling>,
     sessions: Arc<Sessions>,

@@ -26,8 +26,8 @@ impl Worker {
         let (ready, to_start) = mpsc::channel(STARTS_AHEAD);
         let (store, to_store) = mpsc::channel(SETTLEMENTS_AHEAD);
         let (settle, to_settle) = mpsc::channel(SETTLEMENTS_AHEAD);
-        let (of, stats) = (Arc::clone(&self.spiders), Arc::clone(&self.stats));
-        let spiders = CrawlSpiders::new(of, stats, Arc::clone(&context.health));
+        let (of, texts) = (Arc::clone(&self.spiders), Arc::clone(&self.texts));
+        let spiders = CrawlSpiders::new(of, texts, Arc::clone(&context.health));
         let mut pipeline = JoinSet::new();
 
         let (claiming, idle) = (Arc::clone(frontier), Arc::clone(idle_reasons));

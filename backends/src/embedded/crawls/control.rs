@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use trawl_common::frontier::dead_letter::DeadLetterEntry;
 use trawl_common::frontier::{Key, TaskKey, Work};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
-use trawl_common::ports::{Control, FailedPage, Result, Seen};
+use trawl_common::ports::{Control, FailedPage, HoldCrawl, Result, Seen};
 
 use crate::embedded::crawls;
 use crate::embedded::crawls::commands;
@@ -27,6 +27,14 @@ impl EmbeddedControl {
     /// Creates the control of `store`, and of the worker with this heartbeat.
     pub(crate) fn new(store: Arc<Store>, last_beat: Arc<LastBeat>) -> Self {
         Self { store, last_beat }
+    }
+}
+
+#[async_trait]
+impl HoldCrawl for EmbeddedControl {
+    async fn hold(&self, crawl: &CrawlRef, why: &str) -> Result<()> {
+        let (crawl, why) = (crawl.clone(), why.to_owned());
+        self.store.call(move |db, _| commands::hold(db, &crawl, &why)).await
     }
 }
 
@@ -54,11 +62,6 @@ impl Control for EmbeddedControl {
     async fn pause(&self, crawl: &CrawlRef) -> Result<()> {
         let crawl = crawl.clone();
         self.store.call(move |db, _| commands::pause(db, &crawl)).await
-    }
-
-    async fn hold(&self, crawl: &CrawlRef, why: &str) -> Result<()> {
-        let (crawl, why) = (crawl.clone(), why.to_owned());
-        self.store.call(move |db, _| commands::hold(db, &crawl, &why)).await
     }
 
     async fn resume(&self, crawl: &CrawlRef) -> Result<()> {

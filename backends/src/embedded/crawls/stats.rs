@@ -9,8 +9,8 @@ use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::frontier::{Key, UrlState};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{
-    Backlog, BeatReply, Heartbeat, LaneState, Places, Result, Seen, SeenUrls, Stats, TaskPage, Terms,
-    Vanished, WorkerState,
+    Backlog, BeatReply, Heartbeat, LaneState, Places, Result, Seen, SeenUrls, SpiderTexts, Stats, TaskPage,
+    Terms, Vanished, WorkerState,
 };
 use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
@@ -42,7 +42,7 @@ impl LastBeat {
         let draining = last.as_ref().is_some_and(was_asked);
         let state = WorkerState {
             worker: beat.worker.clone(),
-            version: beat.version.to_owned(),
+            version: beat.version.clone().into_owned(),
             draining,
             in_flight: beat.in_flight as u64,
             pages_per_second: beat.pages_per_second,
@@ -94,6 +94,14 @@ impl EmbeddedStats {
 }
 
 #[async_trait]
+impl SpiderTexts for EmbeddedStats {
+    async fn spider_text(&self, crawl: &CrawlRef) -> Result<Option<SpiderText>> {
+        let crawl = crawl.clone();
+        self.store.call(move |db, _| crawls::spider_text(db, &crawl)).await
+    }
+}
+
+#[async_trait]
 impl Stats for EmbeddedStats {
     async fn crawl_stats(&self, crawl: &CrawlId) -> Result<Option<CrawlStats>> {
         let (clock, crawl) = (self.clock, crawl.clone());
@@ -125,11 +133,6 @@ impl Stats for EmbeddedStats {
         self.store
             .call(move |db, _| Ok(crawls::find(db, &crawl)?.map(|crawl| crawl.terms).unwrap_or_default()))
             .await
-    }
-
-    async fn spider_text(&self, crawl: &CrawlRef) -> Result<Option<SpiderText>> {
-        let crawl = crawl.clone();
-        self.store.call(move |db, _| crawls::spider_text(db, &crawl)).await
     }
 
     async fn url_state(&self, crawl: &CrawlRef, key: &Key) -> Result<UrlState> {

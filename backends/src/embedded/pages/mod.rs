@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{NewWork, PageHistories, PageVisit, Result, Walk};
+use trawl_common::ports::{LastVisits, NewWork, PageHistories, PageVisit, Result, Walk};
 use trawl_common::spider::page_history::{PageAnswer, Validators, Visited};
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
@@ -35,12 +35,15 @@ impl EmbeddedPages {
 }
 
 #[async_trait]
-impl PageHistories for EmbeddedPages {
+impl LastVisits for EmbeddedPages {
     async fn look(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Option<Visited>>> {
         let (spider, urls) = (spider.clone(), urls.to_vec());
         self.store.call(move |db, _| urls.iter().map(|url| find(db, &spider, url)).collect()).await
     }
+}
 
+#[async_trait]
+impl PageHistories for EmbeddedPages {
     async fn know(&self, spider: &SpiderName, found: &[(CanonicalUrl, u16)]) -> Result<()> {
         let (spider, found) = (spider.clone(), found.to_vec());
         self.store

@@ -218,6 +218,15 @@ CREATE TABLE sessions (
     state    TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Machines that may do the work of projects, each with the digest of its key and its access by project.
+CREATE TABLE runners (
+    name   TEXT PRIMARY KEY,
+    key    TEXT NOT NULL,
+    since  INTEGER NOT NULL,
+    asked  INTEGER NOT NULL,
+    access TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- Why crawls are paused, where no person has done so.
 CREATE TABLE pauses (
     crawl INTEGER PRIMARY KEY,

@@ -7,7 +7,7 @@ use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::dead_letter::DeadLetterEntry;
 use trawl_common::frontier::{Key, TaskKey, Work};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
-use trawl_common::ports::{Control, Error, ErrorKind, FailedPage, Result, Seen};
+use trawl_common::ports::{Control, Error, ErrorKind, FailedPage, HoldCrawl, Result, Seen};
 
 use crate::notes;
 use crate::redis::RedisRecords;
@@ -30,6 +30,15 @@ impl RedisRecords {
 }
 
 #[async_trait]
+impl HoldCrawl for RedisRecords {
+    async fn hold(&self, crawl: &CrawlRef, why: &str) -> Result<()> {
+        // First, so that nobody finds it paused without a reason.
+        self.keep_noted(crawl, HELD, &why).await?;
+        self.order(crawl, CrawlState::Paused).await
+    }
+}
+
+#[async_trait]
 impl Control for RedisRecords {
     async fn drain(&self, worker: &WorkerId) -> Result<bool> {
         self.ask_to_end(worker).await
@@ -48,12 +57,6 @@ impl Control for RedisRecords {
     }
 
     async fn pause(&self, crawl: &CrawlRef) -> Result<()> {
-        self.order(crawl, CrawlState::Paused).await
-    }
-
-    async fn hold(&self, crawl: &CrawlRef, why: &str) -> Result<()> {
-        // First, so that nobody finds it paused without a reason.
-        self.keep_noted(crawl, HELD, &why).await?;
         self.order(crawl, CrawlState::Paused).await
     }
 

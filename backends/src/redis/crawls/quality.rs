@@ -4,7 +4,7 @@ use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::judging::Judging;
 use trawl_common::frontier::quality::QualityWindow;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Control, ErrorKind, Result};
+use trawl_common::ports::{ErrorKind, HoldCrawl, Result};
 
 use crate::redis::RedisRecords;
 use crate::redis::keys::CrawlKeys;

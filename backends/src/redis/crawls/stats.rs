@@ -5,7 +5,8 @@ use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::frontier::{Key, UrlState};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::{
-    Backlog, LaneState, Places, Result, Seen, SeenUrls, Stats, TaskPage, Terms, Vanished, WorkerState,
+    Backlog, LaneState, Places, Result, Seen, SeenUrls, SpiderTexts, Stats, TaskPage, Terms, Vanished,
+    WorkerState,
 };
 use trawl_common::spider::SpiderText;
 
@@ -19,6 +20,16 @@ const MAX_TEXT: usize = 8 << 20;
 
 /// Number of records from which the memory of all is estimated.
 const MEASURED: u32 = 1000;
+#[async_trait]
+impl SpiderTexts for RedisRecords {
+    /// Returns the text. Bytes that others wrote there and that are no text become mistakes of the file, which its
+    /// reader reports.
+    async fn spider_text(&self, crawl: &CrawlRef) -> Result<Option<SpiderText>> {
+        let kept = self.redis.value(&CrawlKeys::new(crawl).text, MAX_TEXT).await?;
+        Ok(kept.map(|bytes| String::from_utf8_lossy(&bytes).into_owned().into()))
+    }
+}
+
 #[async_trait]
 impl Stats for RedisRecords {
     async fn crawl_stats(&self, crawl: &CrawlId) -> Result<Option<CrawlStats>> {
@@ -63,13 +74,6 @@ impl Stats for RedisRecords {
 
     async fn terms(&self, crawl: &CrawlRef) -> Result<Terms> {
         self.read_terms(crawl).await
-    }
-
-    /// Returns the text. Bytes that others wrote there and that are no text become mistakes of the file, which its
-    /// reader reports.
-    async fn spider_text(&self, crawl: &CrawlRef) -> Result<Option<SpiderText>> {
-        let kept = self.redis.value(&CrawlKeys::new(crawl).text, MAX_TEXT).await?;
-        Ok(kept.map(|bytes| String::from_utf8_lossy(&bytes).into_owned().into()))
     }
 
     async fn url_state(&self, crawl: &CrawlRef, key: &Key) -> Result<UrlState> {

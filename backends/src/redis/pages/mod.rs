@@ -10,7 +10,7 @@ use redis::AsyncCommands;
 use serde_json::json;
 use tracing::warn;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{PageHistories, Result, Walk};
+use trawl_common::ports::{LastVisits, PageHistories, Result, Walk};
 use trawl_common::spider::item::Change;
 use trawl_common::spider::page_history::{Validators, Visited};
 use trawl_common::time::UnixMs;
@@ -34,7 +34,7 @@ impl RedisPages {
 }
 
 #[async_trait]
-impl PageHistories for RedisPages {
+impl LastVisits for RedisPages {
     async fn look(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Option<Visited>>> {
         let mut redis = self.redis.clone();
         let mut known = Vec::with_capacity(urls.len());
@@ -52,7 +52,10 @@ impl PageHistories for RedisPages {
         }
         Ok(known)
     }
+}
 
+#[async_trait]
+impl PageHistories for RedisPages {
     async fn know(&self, spider: &SpiderName, found: &[(CanonicalUrl, u16)]) -> Result<()> {
         let mut redis = self.redis.clone();
         for batch in found.chunks(BATCH) {

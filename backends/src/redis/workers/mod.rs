@@ -29,7 +29,7 @@ impl Heartbeats for RedisRecords {
         let mut says = redis::cmd("HSET");
         says.arg(&key)
             .arg("version")
-            .arg(beat.version)
+            .arg(&*beat.version)
             .arg("in_flight")
             .arg(beat.in_flight)
             .arg("pages_per_second")

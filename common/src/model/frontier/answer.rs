@@ -1,5 +1,7 @@
 //! Answers of the transitions.
 
+use serde::{Deserialize, Serialize};
+
 use crate::time::UnixMs;
 
 /// The reply to a claim: what a worker is to do with a message that it received.
@@ -39,7 +41,8 @@ pub enum ClaimReply {
 }
 
 /// Whether a fetch may begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum StartReply {
     /// Go ahead.
     Go,

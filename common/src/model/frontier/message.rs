@@ -1,9 +1,12 @@
 //! The message that a queue carries: a wake-up for one URL, one request or one task.
 
+use serde::{Deserialize, Serialize};
+
 use crate::frontier::lane::Lane;
 use crate::frontier::trace::Trace;
 use crate::frontier::{Key, Work};
 use crate::names::CrawlRef;
+use crate::recorded;
 #[cfg(doc)]
 use crate::request::Method;
 use crate::time::UnixMs;
@@ -13,7 +16,7 @@ use crate::web::url::{CanonicalUrl, InvalidUrl};
 ///
 /// On RabbitMQ the body is just the URL, the request or the recipe of the task; everything else is in headers, so that
 /// a publisher in any language can send a bare one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// The URL, request or task to process.
     pub work: Work,
@@ -36,6 +39,7 @@ pub struct Message {
     /// The time at which it was first put off because its domain had no place for it; `None` once its page has begun.
     pub since: Option<UnixMs>,
     /// The page that linked to it, or the task that yielded it.
+    #[serde(with = "recorded::option")]
     pub referrer: Option<Key>,
     /// The target of the last redirect, if that is to be requested next.
     pub hop: Option<Hop>,
@@ -47,14 +51,16 @@ pub struct Message {
     pub left: u16,
     /// Whether it was sent by one of trawl's programs: then its crawl exists or existed, whether known or forgotten.
     pub is_ours: bool,
-    /// Its trace, if the URL is traced.
+    /// Its trace, if the URL is traced. A relay does not pass it on.
+    #[serde(skip)]
     pub trace: Option<Box<Trace>>,
 }
 
 /// A redirect between a URL and its page.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hop {
     /// The target of the redirect, spelled as in the response.
+    #[serde(with = "recorded")]
     pub url: CanonicalUrl,
     /// The number of redirects so far.
     pub count: u8,

@@ -112,7 +112,7 @@ impl Failure {
 }
 
 /// Why a URL was left out on purpose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Skip {
     /// No spider reads this kind of content.
@@ -136,6 +136,9 @@ pub enum Skip {
 }
 
 impl Skip {
+    /// Every reason.
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
+
     /// Returns the name in logs and stats.
     pub fn as_str(self) -> &'static str {
         self.into()
@@ -222,7 +225,9 @@ impl FromStr for Reason {
 pub struct UnknownReason;
 
 /// The final state of a URL in a crawl; it has exactly one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Terminal {
     /// Fetched and stored.

@@ -3,16 +3,20 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::key::{Key, TaskKey};
 use super::request::Request;
 use crate::names::SpiderName;
 use crate::priority::Priority;
+use crate::recorded;
 use crate::request::NewRequest;
 use crate::task::NewTask;
 use crate::web::url::{CanonicalUrl, InvalidUrl};
 
 /// The subject of a record, with all that is needed to work on it. Cheap to clone.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "StoredWork", into = "StoredWork")]
 pub enum Work {
     /// A URL to fetch.
     Url(CanonicalUrl),
@@ -159,6 +163,30 @@ impl Work {
             Self::Url(_) | Self::Request(_) => None,
             Self::Task(task) => Some(task),
         }
+    }
+}
+
+/// The form in which stores keep work.
+#[derive(Serialize, Deserialize)]
+struct StoredWork {
+    #[serde(with = "recorded")]
+    key: Key,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    payload: Option<String>,
+}
+
+impl From<Work> for StoredWork {
+    fn from(work: Work) -> Self {
+        Self { key: work.key(), payload: work.payload() }
+    }
+}
+
+impl TryFrom<StoredWork> for Work {
+    type Error = &'static str;
+
+    fn try_from(StoredWork { key, payload }: StoredWork) -> Result<Self, Self::Error> {
+        Self::stored(key, payload.as_deref().unwrap_or_default())
+            .ok_or("the payload of a task or a request cannot be read")
     }
 }
 

@@ -3,10 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::names::SpiderName;
 
 /// The spiders that a session belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SessionOwner {
     /// One spider.
     Spider(SpiderName),
@@ -15,7 +18,7 @@ pub enum SessionOwner {
 }
 
 /// The name of a session. Spiders that log in in different ways have different ones.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SessionId {
     /// The spiders that it belongs to.
     pub owner: SessionOwner,

@@ -4,11 +4,14 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::web::url::Host;
 
 /// The name of a schedule: a host, a domain whose hosts share one, `@name` for a group that settings
 /// name, or a network for the hosts at one address.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct HostKey(Arc<str>);
 
 impl HostKey {

@@ -11,12 +11,14 @@ mod tests;
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 pub use self::backoff::{Backoff, BackoffTerms, FORGIVEN_AFTER};
 pub use self::slot::{Slot, SlotRequest, Standing};
 use crate::time::UnixMs;
 
 /// The pace at which a host may be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pace {
     /// The time between two requests; zero for as fast as the host answers.
     pub interval: Duration,

@@ -5,12 +5,19 @@ use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::frontier::{Key, UrlState};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::{
-    Backlog, Error, ErrorKind, LaneState, Places, Result, Seen, SeenUrls, Stats, TaskPage, Terms, Vanished,
-    WorkerState,
+    Backlog, Error, ErrorKind, LaneState, Places, Result, Seen, SeenUrls, SpiderTexts, Stats, TaskPage,
+    Terms, Vanished, WorkerState,
 };
 use trawl_common::spider::SpiderText;
 
 use super::{Fault, Servers};
+
+#[async_trait]
+impl SpiderTexts for Servers {
+    async fn spider_text(&self, _: &CrawlRef) -> Result<Option<SpiderText>> {
+        Ok(None)
+    }
+}
 
 #[async_trait]
 impl Stats for Servers {
@@ -35,10 +42,6 @@ impl Stats for Servers {
             Fault::UnreadableCrawls => Err(Error::new(ErrorKind::Corrupt, "max_pages is no number")),
             _ => Ok(Terms::default()),
         }
-    }
-
-    async fn spider_text(&self, _: &CrawlRef) -> Result<Option<SpiderText>> {
-        Ok(None)
     }
 
     async fn url_state(&self, _: &CrawlRef, _: &Key) -> Result<UrlState> {

@@ -21,7 +21,7 @@ use trawl_common::health::of_spider;
 use trawl_common::logs::LogLevel;
 use trawl_common::metrics;
 use trawl_common::politeness::waiting::SOON;
-use trawl_common::ports::{Control, Error, Sessions as Store};
+use trawl_common::ports::{Error, HoldCrawl, Sessions as Store};
 use trawl_common::session::{BeginLogin, LEASE, LoginResult, SessionId, SessionState};
 use trawl_common::time::UnixMs;
 
@@ -77,7 +77,7 @@ impl Hold {
 pub(crate) struct Sessions {
     context: Arc<Context>,
     store: Arc<dyn Store>,
-    control: Arc<dyn Control>,
+    control: Arc<dyn HoldCrawl>,
     asker: PoliteClient,
     parser: Arc<Parser>,
     idle_reasons: Arc<IdleReasons>,
@@ -89,7 +89,7 @@ pub(crate) struct Sessions {
 impl Sessions {
     pub(crate) fn new(
         scheduling: &Scheduling,
-        (store, control): (Arc<dyn Store>, Arc<dyn Control>),
+        (store, control): (Arc<dyn Store>, Arc<dyn HoldCrawl>),
         parser: Arc<Parser>,
     ) -> Self {
         let Scheduling { context, asker, idle_reasons, .. } = scheduling;

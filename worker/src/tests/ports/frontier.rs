@@ -9,29 +9,19 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{Key, StartReply};
-use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    self, Activity, BeatReply, Claim, Claimed, Disposition, Engine, Error, ErrorKind, Fatal, Frontier,
-    Heartbeat, Joined, Joining, Opening, Session, Settled, Settlement,
+    self, Activity, BeatReply, Claim, Claimed, Disposition, Error, ErrorKind, Fatal, Frontier, Heartbeat,
+    Join, Joined, Joining, Settled, Settlement,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::{Memory, State};
 
-#[async_trait]
-impl Engine for Memory {
+impl Join for Memory {
     fn join(&self, _: Joining) -> Joined {
         Joined { frontier: Arc::new(self.clone()), maintenance: Box::pin(pending()) }
-    }
-
-    async fn open(&self, _: Opening, _: Arc<Health>) -> ports::Result<Box<dyn Session>> {
-        unreachable!("a worker opens no crawl")
-    }
-
-    async fn replay(&self, _: &CrawlRef, _: &CrawlRef, _: &[Key]) -> ports::Result<u64> {
-        unreachable!("a worker replays nothing")
     }
 }
 

@@ -3,7 +3,7 @@
 mod frontier;
 mod hosts;
 mod pages;
-mod stats;
+mod texts;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{Key, StartReply, Task, Work};
 use trawl_common::names::CrawlRef;
 use trawl_common::politeness::gcra::Schedule;
-use trawl_common::ports::{Claimed, NewWork, OpenCrawl, Ports, Terms};
+use trawl_common::ports::{Claimed, NewWork, OpenCrawl, Terms, WorkerPorts};
 use trawl_common::request::NewRequest;
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
@@ -98,20 +98,17 @@ impl Default for State {
 
 impl Memory {
     /// These, as a worker is given them.
-    pub(in crate::tests) fn ports(&self) -> Ports {
+    pub(in crate::tests) fn ports(&self) -> WorkerPorts {
         let memory = Arc::new(self.clone());
-        // Nobody asks for jobs, or commands crawls.
+        // Nobody commands crawls.
         let idle = Embedded::in_memory().unwrap();
-        Ports {
+        WorkerPorts {
             engine: memory.clone(),
-            stats: memory.clone(),
+            texts: memory.clone(),
             hosts: memory.clone(),
             cache: memory,
             pages: Arc::new(NoPages),
-            jobs: idle.jobs(),
             sessions: idle.sessions(),
-            spider_store: idle.spider_store(),
-            schedules: idle.schedules(),
             control: idle.control(),
             sink_factory: Arc::new(Items(self.clone())),
             logs: idle.logs(),

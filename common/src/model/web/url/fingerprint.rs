@@ -3,10 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::as_text::as_text;
+
 /// The first 128 bits of the SHA-256 of a canonical URL; any language can compute it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Fingerprint(pub [u8; 16]);
 
 impl Fingerprint {
@@ -38,6 +42,8 @@ impl FromStr for Fingerprint {
         number.map(|number| Self(number.to_be_bytes())).ok_or(InvalidFingerprint)
     }
 }
+
+as_text!(Fingerprint);
 
 /// The error for a text that is no [`Fingerprint`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::micros;
 
 /// Time without refusals after a back-off until a host starts afresh; after a longer back-off, it takes as long as
@@ -28,7 +30,7 @@ impl Backoff {
 }
 
 /// The length of a back-off.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BackoffTerms {
     /// The host's `Retry-After`, if there is one.
     pub asked: Option<Duration>,

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Pace, from_ms};
 use crate::time::UnixMs;
 
 /// A request for a slot of a host's schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotRequest {
     /// The pace of the host.
     pub pace: Pace,
@@ -23,7 +25,8 @@ pub struct SlotRequest {
 }
 
 /// The relation of a URL to the waitlist of those whose slots are too far ahead to be reserved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// It joins the end of the waitlist.
     New,
@@ -45,7 +48,8 @@ impl Standing {
 }
 
 /// The answer to a request for a slot. Instants are on the clock of the store of the schedules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Slot {
     /// Ask the host now: the slot is used up by this answer, and the request is in flight until
     /// [`Schedule::leave`](super::Schedule::leave).

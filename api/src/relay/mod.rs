@@ -1,0 +1,241 @@
+//! The relay: calls of runners ([`trawl_common::relay`]) to the ports of a worker.
+//!
+//! The API believes nothing that a runner says. A call passes, in this order:
+//!
+//! 1. `caller.rs`: the runner is known by its key, and does not call too often.
+//! 2. `sessions.rs`: the session is one of this process. It holds what was handed out in it, and ends when its runner is
+//!    silent or loses its access.
+//! 3. `guard.rs` and `scope.rs`: the runner holds what the call is about. What a message says is not sent back by it,
+//!    but kept here; its links are those that the spider may follow; its items are those of the page.
+//! 4. `calls.rs`: the call itself. `replies.rs` keeps replies that may have been lost.
+
+mod caller;
+mod calls;
+mod guard;
+mod projects;
+mod replies;
+mod requests;
+mod scope;
+mod session;
+mod sessions;
+mod spiders;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use trawl_common::names::RunnerName;
+use trawl_common::ports::{Jobs, Result, Runner, Runners, SpiderStore, WorkerPorts};
+use trawl_common::relay::{
+    self, Call, JoinFleet, JoinedFleet, MAX_BODY_BYTES, NUMBER, PATH, Register, Registered, Shared,
+};
+use trawl_common::settings::{Fetch, Settings};
+
+use self::caller::Callers;
+use self::calls::Serve;
+use self::projects::Projects;
+use self::sessions::Sessions;
+use self::spiders::Spiders;
+use crate::backend::Backend;
+use crate::problem::{Kind, Problem};
+
+/// Connects the ports of a worker, with which runners work.
+pub type ForRunners = Arc<dyn Fn() -> BoxFuture<'static, Result<WorkerPorts>> + Send + Sync>;
+
+/// Maximum time for the body of a call to arrive.
+const BODY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Maximum size of the bodies of all calls that are being read, in MiB.
+const BODIES_MIB: usize = 256;
+
+/// The parts of the backend that runners are served from.
+pub(crate) struct Relay {
+    runners: Arc<dyn Runners>,
+    jobs: Arc<dyn Jobs>,
+    spider_store: Arc<dyn SpiderStore>,
+    settings: Arc<Settings>,
+    connect: ForRunners,
+    /// The engine that calls are relayed to, from the first session on.
+    engine: OnceCell<Arc<Engine>>,
+    callers: Callers,
+    sessions: Sessions,
+    /// The MiB that bodies may still take.
+    bodies: Arc<Semaphore>,
+    stop: CancellationToken,
+}
+
+/// The engine that calls are relayed to.
+struct Engine {
+    ports: WorkerPorts,
+    spiders: Spiders,
+    projects: Projects,
+}
+
+impl Relay {
+    /// Returns the relay over `backend`. Its sessions end when `stop` is cancelled.
+    pub(crate) fn new(backend: &Backend, stop: CancellationToken) -> Arc<Self> {
+        let (engine, callers, sessions) = Default::default();
+        Arc::new(Self {
+            runners: Arc::clone(&backend.runners),
+            jobs: Arc::clone(&backend.jobs),
+            spider_store: Arc::clone(&backend.spider_store),
+            settings: Arc::clone(&backend.settings),
+            connect: Arc::clone(&backend.for_runners),
+            engine,
+            callers,
+            sessions,
+            bodies: Arc::new(Semaphore::new(BODIES_MIB)),
+            stop,
+        })
+    }
+
+    /// Returns the engine, which is connected to at the first call.
+    async fn engine(&self) -> Result<Arc<Engine>> {
+        let connecting = async || {
+            let ports = (self.connect)().await?;
+            let (spiders, projects) =
+                (Spiders::new(&self.settings, &ports), Projects::new(Arc::clone(&self.jobs)));
+            Ok(Arc::new(Engine { ports, spiders, projects }))
+        };
+        self.engine.get_or_try_init(connecting).await.cloned()
+    }
+
+    /// Returns the session of a runner, if it has one here.
+    pub(crate) fn is_working(&self, name: &RunnerName) -> bool {
+        self.sessions.of(name).is_some()
+    }
+
+    /// Answers a runner that asks for access.
+    async fn registered(&self, runner: &Runner) -> Result<Registered> {
+        let mut projects = self.spider_store.projects().await?;
+        // It is there without versions, too.
+        projects.push(Default::default());
+        projects.sort();
+        projects.dedup();
+        let assigned: Vec<_> = runner.assigned().cloned().collect();
+        let shared = (!assigned.is_empty()).then(|| shared(&self.settings));
+        Ok(Registered { projects: projects.len(), assigned, shared })
+    }
+}
+
+/// Returns the settings that a runner takes over. Its network is its own, and so is the proxy.
+fn shared(settings: &Settings) -> Shared {
+    Shared {
+        politeness: settings.politeness.clone(),
+        urls: settings.urls.clone(),
+        retry: settings.retry.clone(),
+        items: settings.items.clone(),
+        route: settings.route.clone(),
+        fetch: Fetch { proxy: None, ..settings.fetch.clone() },
+    }
+}
+
+/// Returns the routes of all calls.
+pub(crate) fn routes(relay: Arc<Relay>) -> Router {
+    let at = |name| format!("{PATH}/{name}");
+    let mut router =
+        Router::new().route(&at(Register::NAME), post(register)).route(&at(JoinFleet::NAME), post(join));
+    macro_rules! serve {
+        ($($call:ident)*) => { $(router = router.route(&at(relay::$call::NAME), post(call::<relay::$call>));)* };
+    }
+    serve! {
+        Claim Start StartTask Extend Settle Leave HasSeen Beat Reserve Stay LeaveHosts Late PushBack Robots KeepRobots
+        GiveUpRobots Look ReadSession WriteSession Pause Text Put Log
+    }
+    router.with_state(relay)
+}
+
+async fn register(State(relay): State<Arc<Relay>>, request: Request) -> Response {
+    let answering = async || {
+        let (head, body) = request.into_parts();
+        let runner = relay.callers.ask(&*relay.runners, &head).await?;
+        let Register { .. } = relay.read(Request::from_parts(head, body)).await?;
+        Ok(done(relay.registered(&runner).await))
+    };
+    response(answering().await)
+}
+
+async fn join(State(relay): State<Arc<Relay>>, request: Request) -> Response {
+    let answering = async || {
+        let (head, body) = request.into_parts();
+        let runner = relay.callers.known(&*relay.runners, &head).await?;
+        let call = relay.read(Request::from_parts(head, body)).await?;
+        let joined: JoinedFleet = sessions::join(&relay, runner, call).await?;
+        Ok(done(Ok(joined)))
+    };
+    response(answering().await)
+}
+
+/// Serves a call in a session.
+async fn call<C: Serve>(State(relay): State<Arc<Relay>>, request: Request) -> Response {
+    let answering = async || {
+        let (head, body) = request.into_parts();
+        let session = relay.callers.in_session(&relay.sessions, &head)?;
+        let _permit = session.permit()?;
+        let number = head.headers.get(NUMBER).and_then(|number| number.to_str().ok()?.parse().ok());
+        let call: C = relay.read(Request::from_parts(head, body)).await?;
+        match (call.slot(), number) {
+            (Some(slot), Some(number)) => {
+                session.replies.once(slot, number, || call.answer(Arc::clone(&session))).await
+            }
+            _ => call.answer(session).await,
+        }
+    };
+    response(answering().await)
+}
+
+impl Relay {
+    /// Reads the body of a call. So many are read at a time that they fit into memory.
+    async fn read<C: Call>(&self, request: Request) -> std::result::Result<C, Problem> {
+        let length = request
+            .headers()
+            .get(header::CONTENT_LENGTH)
+            .and_then(|length| length.to_str().ok()?.parse().ok());
+        let length: usize = length.ok_or_else(|| Problem::malformed("send `Content-Length`"))?;
+        if length > MAX_BODY_BYTES {
+            return Err(too_large());
+        }
+        let mib = (length >> 20) as u32 + 1;
+        let reading = async {
+            let _memory = self.bodies.acquire_many(mib).await;
+            let body = Limited::new(request.into_body(), length).collect().await;
+            let body = body.map_err(|error| match error.is::<LengthLimitError>() {
+                true => too_large(),
+                false => Problem::malformed(format_args!("body: {error}")),
+            })?;
+            serde_json::from_slice(&body.to_bytes())
+                .map_err(|error| Problem::malformed(format_args!("body: {error}")))
+        };
+        match timeout(BODY_TIMEOUT, reading).await {
+            Ok(read) => read,
+            Err(_) => Err(Problem::new(Kind::BodyTimeout, "send the whole body at once")),
+        }
+    }
+}
+
+fn too_large() -> Problem {
+    Problem::new(Kind::TooLarge, format_args!("a call has at most {MAX_BODY_BYTES} bytes"))
+}
+
+/// Returns the body of a response to a call that was carried out.
+fn done<T: serde::Serialize>(result: Result<T>) -> Bytes {
+    serde_json::to_vec(&relay::Reply::from(result)).expect("replies are JSON").into()
+}
+
+fn response(answer: std::result::Result<Bytes, Problem>) -> Response {
+    match answer {
+        Ok(body) => {
+            ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
+        }
+        Err(problem) => problem.into_response(),
+    }
+}

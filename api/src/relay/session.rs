@@ -1,0 +1,272 @@
+//! A runner's part in the engine: what it holds, and what it may speak about.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+use trawl_common::frontier::message::Message;
+use trawl_common::names::{CrawlRef, ProjectName, SpiderName, WorkerId};
+use trawl_common::politeness::robots::RobotsKey;
+use trawl_common::ports::{Claim, Disposition, Frontier, Runner, Settlement};
+use trawl_common::web::host::HostKey;
+
+use super::replies::Replies;
+use super::{Engine, Relay};
+use crate::problem::{Kind, Problem};
+
+/// Maximum number of calls of a session at a time.
+const MAX_CALLS: usize = 32;
+
+/// Maximum number of hosts, robots.txt, spiders and ended pieces of work that a session remembers.
+const MAX_REMEMBERED: usize = 10_000;
+
+/// The time that giving back may take.
+const LAST_WORD: Duration = Duration::from_secs(5);
+
+/// A session.
+pub(crate) struct Session {
+    pub(super) id: String,
+    /// The process that joined, and those that it has taken the place of.
+    pub(super) process: u64,
+    pub(super) replaced: Vec<u64>,
+    pub(super) worker: WorkerId,
+    pub(super) relay: Arc<Relay>,
+    pub(super) engine: Arc<Engine>,
+    pub(super) frontier: Arc<dyn Frontier>,
+    pub(super) replies: Replies,
+    /// The runner, as it was looked up last.
+    runner: Mutex<Arc<Runner>>,
+    /// Cancelled at the end.
+    pub(super) ended: CancellationToken,
+    /// Stops the frontier's claims.
+    pub(super) stop: CancellationToken,
+    called: Mutex<Instant>,
+    calls: Arc<Semaphore>,
+    state: Mutex<State>,
+}
+
+/// What a session holds and has held.
+#[derive(Default)]
+struct State {
+    held: HashMap<Claim, Held>,
+    /// The spiders whose work was handed out.
+    spiders: HashSet<SpiderName>,
+    /// The work that has ended lately.
+    ended: Recent<Claim>,
+    /// The hosts of which slots were reserved.
+    hosts: Recent<HostKey>,
+    /// The robots.txt that the runner was asked to fetch.
+    robots: Recent<RobotsKey>,
+    /// When a refusal was logged last.
+    refused: Option<Instant>,
+}
+
+/// Work that a session holds.
+#[derive(Clone)]
+pub(super) struct Held {
+    pub(super) message: Message,
+    /// The project that it belongs to.
+    pub(super) project: ProjectName,
+    /// The project that its crawl belongs to.
+    pub(super) of_crawl: ProjectName,
+}
+
+/// The latest values, each once.
+struct Recent<T> {
+    order: VecDeque<T>,
+    known: HashSet<T>,
+}
+
+impl<T> Default for Recent<T> {
+    fn default() -> Self {
+        Self { order: VecDeque::new(), known: HashSet::new() }
+    }
+}
+
+impl<T: Clone + Eq + std::hash::Hash> Recent<T> {
+    fn add(&mut self, value: T) {
+        if !self.known.insert(value.clone()) {
+            return;
+        }
+        self.order.push_back(value);
+        if self.order.len() > MAX_REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+
+    fn has(&self, value: &T) -> bool {
+        self.known.contains(value)
+    }
+}
+
+/// The identity of a new session.
+pub(super) struct Begun {
+    pub(super) id: String,
+    pub(super) process: u64,
+    pub(super) replaced: Vec<u64>,
+    pub(super) worker: WorkerId,
+}
+
+impl Session {
+    pub(super) fn new(
+        Begun { id, process, replaced, worker }: Begun,
+        runner: Runner,
+        relay: Arc<Relay>,
+        engine: Arc<Engine>,
+        (frontier, stop): (Arc<dyn Frontier>, CancellationToken),
+    ) -> Self {
+        let (replies, ended, state) = Default::default();
+        Self {
+            id,
+            process,
+            replaced,
+            worker,
+            relay,
+            engine,
+            frontier,
+            replies,
+            runner: Mutex::new(Arc::new(runner)),
+            ended,
+            stop,
+            called: Mutex::new(Instant::now()),
+            calls: Arc::new(Semaphore::new(MAX_CALLS)),
+            state,
+        }
+    }
+
+    pub(super) fn runner(&self) -> Arc<Runner> {
+        Arc::clone(&self.runner.lock())
+    }
+
+    /// Notes that the runner is alive.
+    pub(super) fn touch(&self) {
+        *self.called.lock() = Instant::now();
+    }
+
+    pub(super) fn silent_for(&self) -> Duration {
+        self.called.lock().elapsed()
+    }
+
+    /// Returns a permit for one more call.
+    pub(super) fn permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let busy = || {
+            Problem::new(Kind::TooManyRequests, format_args!("a runner makes {MAX_CALLS} calls at a time"))
+        };
+        Arc::clone(&self.calls).try_acquire_owned().map_err(|_| busy().retry_after(1))
+    }
+
+    /// Takes over the present access of the runner. Returns what it holds of projects that it may not work for any more.
+    pub(super) fn update(&self, runner: Runner) -> Vec<Settlement> {
+        let mut state = self.state.lock();
+        let is_lost = |held: &Held| !runner.is_assigned(&held.project);
+        let lost: Vec<Claim> =
+            state.held.iter().filter(|(_, held)| is_lost(held)).map(|(claim, _)| claim.clone()).collect();
+        let released = lost
+            .iter()
+            .filter_map(|claim| state.held.remove(claim))
+            .map(|held| Settlement { message: held.message, disposition: Disposition::Release });
+        let released = released.collect();
+        *self.runner.lock() = Arc::new(runner);
+        released
+    }
+
+    /// Notes what is handed out.
+    pub(super) fn hand_out(&self, held: impl IntoIterator<Item = Held>) {
+        let mut state = self.state.lock();
+        for held in held {
+            let spider = &held.message.crawl.spider;
+            if state.spiders.len() < MAX_REMEMBERED && !state.spiders.contains(spider) {
+                state.spiders.insert(spider.clone());
+            }
+            state.held.insert(Claim::new(&held.message), held);
+        }
+    }
+
+    /// Returns work that the runner holds.
+    pub(super) fn held(&self, claim: &Claim) -> Option<Held> {
+        self.state.lock().held.get(claim).cloned()
+    }
+
+    /// Returns whether the runner holds work of a crawl.
+    pub(super) fn holds_of(&self, crawl: &CrawlRef) -> bool {
+        self.state.lock().held.keys().any(|claim| claim.crawl == *crawl)
+    }
+
+    /// Notes that the runner holds this no more.
+    pub(super) fn put_down<'a>(&self, claims: impl IntoIterator<Item = &'a Claim>) {
+        let mut state = self.state.lock();
+        for claim in claims {
+            if state.held.remove(claim).is_some() {
+                state.ended.add(claim.clone());
+            }
+        }
+    }
+
+    /// Returns whether the runner holds this, or held it lately.
+    pub(super) fn knows(&self, claim: &Claim) -> bool {
+        let state = self.state.lock();
+        state.held.contains_key(claim) || state.ended.has(claim)
+    }
+
+    /// Returns whether the runner was given work of a spider.
+    pub(super) fn works_for(&self, spider: &SpiderName) -> bool {
+        self.state.lock().spiders.contains(spider)
+    }
+
+    /// Returns the crawls of which the runner holds work.
+    pub(super) fn crawls(&self) -> HashSet<CrawlRef> {
+        self.state.lock().held.keys().map(|claim| claim.crawl.clone()).collect()
+    }
+
+    pub(super) fn note_hosts(&self, hosts: impl IntoIterator<Item = HostKey>) {
+        let mut state = self.state.lock();
+        hosts.into_iter().for_each(|host| state.hosts.add(host));
+    }
+
+    /// Returns whether the runner has reserved a slot of a host.
+    pub(super) fn knows_host(&self, host: &HostKey) -> bool {
+        self.state.lock().hosts.has(host)
+    }
+
+    pub(super) fn note_robots(&self, key: &RobotsKey) {
+        self.state.lock().robots.add(key.clone());
+    }
+
+    /// Returns whether the runner was asked to fetch a robots.txt.
+    pub(super) fn fetches_robots(&self, key: &RobotsKey) -> bool {
+        self.state.lock().robots.has(key)
+    }
+
+    /// Logs a refusal, at most one a second.
+    pub(super) fn log_refusal(&self, call: &'static str, why: &str) {
+        let now = Instant::now();
+        let last = self.state.lock().refused.replace(now);
+        if last.is_none_or(|last| now - last >= Duration::from_secs(1)) {
+            warn!(runner = %self.runner().name, worker = %self.worker, call, why, "refused a call of a runner");
+        }
+    }
+
+    /// Ends it: everything that it holds is for others.
+    pub(super) async fn end(&self) {
+        if self.ended.is_cancelled() {
+            return;
+        }
+        self.ended.cancel();
+        self.stop.cancel();
+        self.state.lock().held.clear();
+        match timeout(LAST_WORD, self.frontier.release()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                warn!(%error, worker = %self.worker, "what a runner held is not given back yet")
+            }
+            Err(_) => warn!(worker = %self.worker, "what a runner held is not given back yet"),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The promises of an engine and of hosts, over the relay.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use trawl_common::frontier::Key;
+use trawl_common::health::Health;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{Engine, Join, Joined, Joining, Opening, Result, Session};
+use trawl_testkit::conformance::carrying::Carrier;
+use trawl_testkit::conformance::hosts::{Frugal, HostPorts};
+
+use crate::fixture::{Runner, Serving};
+
+/// Maximum number of workers of a test.
+const WORKERS: usize = 12;
+
+/// An engine whose workers are runners.
+struct Relayed {
+    engine: Arc<dyn Engine>,
+    runners: Mutex<Vec<Runner>>,
+}
+
+impl Join for Relayed {
+    fn join(&self, joining: Joining) -> Joined {
+        let runner = self.runners.lock().pop().expect("a test has few workers");
+        trawl_runner::ports(runner.link).engine.join(joining)
+    }
+}
+
+#[async_trait]
+impl Engine for Relayed {
+    async fn open(&self, opening: Opening, health: Arc<Health>) -> Result<Box<dyn Session>> {
+        self.engine.open(opening, health).await
+    }
+
+    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, keys: &[Key]) -> Result<u64> {
+        self.engine.replay(from, into, keys).await
+    }
+}
+
+async fn carrier() -> (Serving, Carrier) {
+    let serving = Serving::start().await;
+    let mut runners = Vec::new();
+    for number in 0..WORKERS {
+        runners.push(serving.runner(&format!("r{number}")).await);
+    }
+    let backend = &serving.backend;
+    let engine = Relayed { engine: Arc::clone(&backend.engine), runners: Mutex::new(runners) };
+    let carrier = Carrier {
+        engine: Arc::new(engine),
+        stats: Arc::clone(&backend.stats),
+        control: Arc::clone(&backend.control),
+        pages: Arc::clone(&backend.pages),
+        health: Arc::default(),
+        claims_ahead: false,
+    };
+    (serving, carrier)
+}
+
+async fn hosts() -> (Serving, HostPorts) {
+    let serving = Serving::start().await;
+    let runner = serving.runner("r1").await;
+    let ports = HostPorts {
+        hosts: trawl_runner::ports(runner.link).hosts,
+        control: Arc::clone(&serving.backend.hosts),
+    };
+    (serving, ports)
+}
+
+async fn frugal() -> (Serving, Frugal) {
+    let (serving, HostPorts { hosts, .. }) = hosts().await;
+    (serving, Frugal { hosts, robots_bytes: 32 << 20 })
+}
+
+trawl_testkit::carrying_conformance!(carrier);
+trawl_testkit::one_process_conformance!(carrier);
+trawl_testkit::hosts_conformance!(hosts, frugal);

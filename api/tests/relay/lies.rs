@@ -1,0 +1,265 @@
+//! Runners that lie.
+
+use std::time::Duration;
+
+use trawl_api::Backend;
+use trawl_common::frontier::Task;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
+use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
+use trawl_common::ports::{
+    Access, Claim as Held, Claimed, Completion, Disposition, ErrorKind, Finish, NewWork, Page, RunnerKey,
+    Terms,
+};
+use trawl_common::relay::{
+    Call, Claim, HasSeen, JoinFleet, KeepRobots, Leave, Look, Outcome, Progress, Put, ReadSession, Recorded,
+    Settle, Text,
+};
+use trawl_common::session::{SessionId, SessionOwner};
+use trawl_common::settings::Settings;
+use trawl_common::spider::item::Item;
+use trawl_common::task::NewTask;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_runner::CallError;
+
+use crate::fixture::{Runner, Serving};
+use crate::support;
+
+/// A runner that makes its calls by hand.
+struct Liar {
+    runner: Runner,
+    session: String,
+}
+
+impl Liar {
+    async fn join(runner: Runner) -> Self {
+        let joining = JoinFleet { process: 1, prefetch: 99, tasks: 20 };
+        let session = runner.link.api().call(&joining, None, None).await.unwrap().session;
+        Self { runner, session }
+    }
+
+    async fn call<C: Call>(&self, call: C) -> Result<C::Reply, CallError> {
+        self.runner.link.api().call(&call, Some(&self.session), None).await
+    }
+
+    async fn claim(&self) -> Claimed {
+        self.call(Claim { tasks: false, most: 1 }).await.unwrap().remove(0)
+    }
+
+    async fn settle(&self, message: &Message, completion: Completion) -> Result<Recorded, CallError> {
+        let (claim, progress) = (Held::new(message), Progress::new(message));
+        let disposition = Disposition::Finish(Box::new(completion));
+        self.call(Settle { batch: vec![Outcome { claim, progress, disposition }] }).await
+    }
+}
+
+fn done(message: &Message) -> Completion {
+    Completion::new(Finish::new(Held::new(message), Terminal::Done))
+}
+
+/// Returns whether a call was refused as one that no honest runner makes.
+fn is_refused<T>(result: &Result<T, CallError>) -> bool {
+    matches!(result, Err(CallError::Failed(error)) if error.kind == ErrorKind::Refused)
+}
+
+fn url(text: &str) -> CanonicalUrl {
+    text.parse().unwrap()
+}
+
+/// Submits tasks to the ad-hoc crawl of a spider.
+pub(crate) async fn tasks(backend: &Backend, spider: &str, lines: &[&str]) {
+    let spider: SpiderName = spider.parse().unwrap();
+    let (_, session) =
+        support::open(backend, &format!("adhoc.{spider}"), spider.as_str(), Terms::default()).await;
+    let new = lines.iter().map(|line| NewWork::task(Task::new(&spider, NewTask::from_line(line).unwrap())));
+    session.admit(&new.collect::<Vec<_>>()).await.unwrap();
+}
+
+async fn stats(backend: &Backend, id: &str) -> (u64, u64) {
+    let id: CrawlId = id.parse().unwrap();
+    let stats = backend.stats.crawl_stats(&id).await.unwrap().unwrap();
+    (stats.counts.ended(), stats.pending)
+}
+
+#[tokio::test]
+async fn results_for_what_another_holds_change_nothing() {
+    let serving = Serving::start().await;
+    support::crawl(&serving.backend, "c1", "shop", 2, Terms::default()).await;
+    let (honest, liar) = (serving.runner("honest").await, Liar::join(serving.runner("liar").await).await);
+    let claimed = honest.join().claim(2).await;
+    let message = &claimed[0].message;
+    assert_eq!(liar.settle(message, done(message)).await.unwrap(), Recorded::default());
+    let page = Page::new(message, vec![item(message)]);
+    assert!(is_refused(&liar.call(Put { pages: vec![page] }).await));
+    assert!(is_refused(&liar.call(Text { crawl: message.crawl.clone() }).await));
+    let seen = HasSeen { crawl: message.crawl.clone(), url: url("http://site.example/0") };
+    assert!(is_refused(&liar.call(seen).await));
+    assert_eq!(stats(&serving.backend, "c1").await, (0, 2));
+}
+
+fn item(message: &Message) -> Item {
+    Item {
+        id: "1".to_owned(),
+        url: message.work.to_string(),
+        crawl: message.crawl.id.clone(),
+        spider: message.crawl.spider.clone(),
+        fetched_at: String::new(),
+        status: 200,
+        depth: 0,
+        item: None,
+        change: None,
+        final_url: None,
+        referrer: None,
+        path: None,
+        fields: Default::default(),
+    }
+}
+
+#[tokio::test]
+async fn items_of_another_spider_or_crawl_are_refused() {
+    let serving = Serving::start().await;
+    support::crawl(&serving.backend, "c1", "shop", 1, Terms::default()).await;
+    let liar = Liar::join(serving.runner("liar").await).await;
+    let Claimed { message, .. } = liar.claim().await;
+    let put = async |item: Item| liar.call(Put { pages: vec![Page::new(&message, vec![item])] }).await;
+    assert_eq!(put(item(&message)).await, Ok(()));
+    assert!(is_refused(&put(Item { spider: "news".parse().unwrap(), ..item(&message) }).await));
+    assert!(is_refused(&put(Item { crawl: "c2".parse().unwrap(), ..item(&message) }).await));
+}
+
+#[tokio::test]
+async fn links_out_of_bounds_and_work_under_a_key_that_is_not_its_own_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "allowed_domains = ['site.example']\n[follow]\ndepth = 9\n";
+    std::fs::write(folder.path().join("shop.toml"), file).unwrap();
+    let settings = Settings { spiders_dir: folder.path().to_owned(), ..Settings::default() };
+    let Serving { backend, .. } = &Serving::start().await;
+    let backend = Backend { settings: settings.into(), ..backend.clone() };
+    let serving = Serving::over(backend, "127.0.0.1:0").await;
+    support::crawl(&serving.backend, "c1", "shop", 1, Terms::default()).await;
+    let liar = Liar::join(serving.runner("liar").await).await;
+    let Claimed { message, crawl, .. } = liar.claim().await;
+    assert!(crawl.terms.file.is_some(), "the runner is told to ask for the file");
+    let text = liar.call(Text { crawl: message.crawl.clone() }).await.unwrap();
+    assert_eq!(text.as_deref(), Some(file));
+    let link = |text: &str| NewWork::seed(url(text), Default::default());
+    let other: SpiderName = "other".parse().unwrap();
+    let forged = Task::new(&other, NewTask::from_line(r#""1""#).unwrap());
+    let links = vec![
+        link("http://elsewhere.example/"),
+        NewWork { depth: 4711, ..link("http://site.example/in-scope") },
+        NewWork::task(forged),
+        NewWork { written: Some(url("http://elsewhere.example/x")), ..link("http://site.example/spelled") },
+    ];
+    let recorded = liar.settle(&message, Completion { links, ..done(&message) }).await.unwrap();
+    assert_eq!(recorded.ended.iter().map(|ended| ended.links.clone()).collect::<Vec<_>>(), [vec![1]]);
+    let next = liar.claim().await.message;
+    assert_eq!((next.work.as_str(), next.depth), ("http://site.example/in-scope", 1));
+    assert_eq!(next.referrer, Some(message.key()));
+}
+
+#[tokio::test]
+async fn work_for_a_project_to_which_a_runner_may_hand_nothing_is_a_failure_that_says_so() {
+    let serving = Serving::start().await;
+    support::crawl(&serving.backend, "c1", "shop", 2, Terms::default()).await;
+    let liar = Liar::join(serving.runner("liar").await).await;
+    let handed = |message: &Message| {
+        let to: SpiderName = "news".parse().unwrap();
+        let line = r#"{"recipe": "1", "project": "secret"}"#;
+        let task = NewWork::task(Task::new(&to, NewTask::from_line(line).unwrap()));
+        Completion { elsewhere: vec![(to, task)], ..done(message) }
+    };
+    let Claimed { message, .. } = liar.claim().await;
+    liar.settle(&message, handed(&message)).await.unwrap();
+    let failure = serving.backend.control.failure(&message.crawl, &message.key()).await.unwrap().unwrap();
+    assert!(
+        failure.cause.error.contains("trawl runner approve liar --project secret --submit"),
+        "{failure:?}"
+    );
+    serving.allow("liar", "secret", Access::Submit).await;
+    let Claimed { message, .. } = liar.claim().await;
+    // The access is looked up once a second.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let recorded = liar.settle(&message, handed(&message)).await.unwrap();
+    assert_eq!(recorded.ended[0].finish.terminal, Terminal::Done);
+}
+
+#[tokio::test]
+async fn a_crawl_is_cancelled_by_people_alone() {
+    let serving = Serving::start().await;
+    support::crawl(&serving.backend, "c1", "shop", 1, Terms::default()).await;
+    let liar = Liar::join(serving.runner("liar").await).await;
+    let Claimed { message, .. } = liar.claim().await;
+    let cancelled = Completion::new(Finish::new(Held::new(&message), Terminal::Cancelled));
+    assert!(is_refused(&liar.settle(&message, cancelled).await));
+    assert_eq!(stats(&serving.backend, "c1").await, (0, 1));
+}
+
+#[tokio::test]
+async fn what_a_runner_has_no_work_for_it_may_not_read_or_write() {
+    let serving = Serving::start().await;
+    let liar = Liar::join(serving.runner("liar").await).await;
+    let spider: SpiderName = "shop".parse().unwrap();
+    let session = SessionId { owner: SessionOwner::Spider(spider.clone()), name: "1".into() };
+    assert!(is_refused(&liar.call(ReadSession { session, known: 0 }).await));
+    let shared = SessionId { owner: SessionOwner::Shared("all".into()), name: "1".into() };
+    assert!(is_refused(&liar.call(ReadSession { session: shared, known: 0 }).await));
+    assert!(is_refused(&liar.call(Look { spider, urls: vec![url("http://site.example/")] }).await));
+    let key = RobotsKey::origin(&url("http://site.example/").origin());
+    let file = RobotsFile { status: 200, body: "User-agent: *\nDisallow: /".into(), failure: None };
+    assert!(is_refused(&liar.call(KeepRobots { key, file, ttl: Duration::from_secs(9) }).await));
+}
+
+#[tokio::test]
+async fn a_flood_of_calls_is_slowed_down_and_holds_up_no_other_runner() {
+    let serving = Serving::start().await;
+    let (liar, honest) = (Liar::join(serving.runner("liar").await).await, serving.runner("honest").await);
+    let crawl = CrawlRef { id: "c1".parse().unwrap(), spider: "shop".parse().unwrap() };
+    let mut slowed = 0;
+    for _ in 0..2500 {
+        let asked = liar.call(Text { crawl: crawl.clone() }).await;
+        slowed += u32::from(matches!(asked, Err(CallError::Away(why)) if why.contains("429")));
+    }
+    assert!(slowed > 0);
+    assert!(honest.link.register().await.is_ok());
+}
+
+#[tokio::test]
+async fn a_call_without_its_key_or_in_a_session_that_has_ended_is_refused() {
+    let serving = Serving::start().await;
+    support::crawl(&serving.backend, "c1", "shop", 1, Terms::default()).await;
+    let liar = Liar::join(serving.runner("r1").await).await;
+    let Claimed { message, .. } = liar.claim().await;
+    let thief = serving.known("r1".parse().unwrap(), RunnerKey::generate());
+    let leave = thief.link.api().call(&Leave {}, Some(&liar.session), None).await;
+    assert!(matches!(leave, Err(CallError::NotAllowed(_))), "{leave:?}");
+    let unknown = liar.runner.link.api().call(&Leave {}, Some("0123"), None).await;
+    assert_eq!(unknown, Err(CallError::NoSession));
+    liar.call(Leave {}).await.unwrap();
+    assert_eq!(liar.settle(&message, done(&message)).await, Err(CallError::NoSession), "a replayed call");
+    assert_eq!(stats(&serving.backend, "c1").await, (0, 1));
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_or_no_call_is_refused() {
+    let serving = Serving::start().await;
+    let Liar { runner, session } = Liar::join(serving.runner("r1").await).await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let post = |body: reqwest::Body| {
+        client
+            .post(format!("http://{}/api/v1/runner/settle", serving.address))
+            .bearer_auth(runner.key.reveal())
+            .header("trawl-runner", "r1")
+            .header("trawl-session", &session)
+            .body(body)
+            .send()
+    };
+    for (body, status) in [("{\"batch\": 7}", 400), ("no JSON", 400), ("{\"batch\": [], \"more\": 1}", 400)] {
+        assert_eq!(post(body.into()).await.unwrap().status(), status, "{body}");
+    }
+    assert_eq!(
+        post(vec![b' '; (64 << 20) + 1].into()).await.map_or(413, |response| response.status().as_u16()),
+        413
+    );
+}

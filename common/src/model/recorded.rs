@@ -1,0 +1,64 @@
+//! The serde forms of keys and URLs that are passed on as they stand in trawl's records: their spelling is kept. Use as
+//! `#[serde(with = "recorded")]`.
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::frontier::Key;
+use crate::web::url::CanonicalUrl;
+
+/// A text in a record.
+pub(crate) trait Recorded: Sized {
+    /// Returns it as text.
+    fn text(&self) -> &str;
+
+    /// Reads it as it stands.
+    fn read(text: &str) -> Result<Self, String>;
+}
+
+impl Recorded for Key {
+    fn text(&self) -> &str {
+        self.as_str()
+    }
+
+    fn read(text: &str) -> Result<Self, String> {
+        Self::recorded(text).map_err(|error| error.to_string())
+    }
+}
+
+impl Recorded for CanonicalUrl {
+    fn text(&self) -> &str {
+        self.as_str()
+    }
+
+    fn read(text: &str) -> Result<Self, String> {
+        Self::recorded(text).map_err(|error| error.to_string())
+    }
+}
+
+pub(crate) fn serialize<S: Serializer>(value: &impl Recorded, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(value.text())
+}
+
+pub(crate) fn deserialize<'de, D: Deserializer<'de>, T: Recorded>(deserializer: D) -> Result<T, D::Error> {
+    T::read(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+/// The form of a value that may be absent.
+pub(crate) mod option {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(
+        value: &Option<impl Recorded>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        value.as_ref().map(Recorded::text).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>, T: Recorded>(
+        deserializer: D,
+    ) -> Result<Option<T>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| T::read(&text)).transpose().map_err(D::Error::custom)
+    }
+}
