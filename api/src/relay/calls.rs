@@ -15,7 +15,7 @@ use trawl_common::logs::LogEntry;
 use trawl_common::names::CrawlRef;
 use trawl_common::politeness::gcra::{BackoffTerms, Pace, Slot, SlotRequest};
 use trawl_common::ports::{
-    BackoffRequest, BeatReply, Claim as HeldClaim, Claimed, Completion, Disposition, ErrorKind,
+    BackoffRequest, BeatReply, Claim as HeldClaim, Claimed, Completion, Disposition, Error, ErrorKind,
     HostSlotRequest, OpenCrawl, Page, RobotsEntry, Settled, Settlement, StoredSession, one_each,
 };
 use trawl_common::relay::{
@@ -118,7 +118,16 @@ impl Serve for Claim {
                 claimed = timeout_at(until, claiming) => claimed,
             };
             let Ok(claimed) = claimed else { return Ok(Vec::new()) };
-            let (mine, foreign) = divide(session, claimed?).await?;
+            let claimed = claimed?;
+            let messages: Vec<_> = claimed.iter().map(|claimed| claimed.message.clone()).collect();
+            let (mine, foreign) = match divide(session, claimed).await {
+                Ok(divided) => divided,
+                Err(error) => {
+                    let release = |message| Settlement { message, disposition: Disposition::Release };
+                    session.frontier.settle(messages.into_iter().map(release).collect()).await?;
+                    return Err(error);
+                }
+            };
             if !foreign.is_empty() {
                 session.frontier.settle(foreign.into_iter().map(leave_to_others).collect()).await?;
                 most = most.min(FEW);
@@ -155,6 +164,10 @@ async fn divide(session: &Session, claimed: Vec<Claimed>) -> Result<(Vec<Claimed
             continue;
         }
         match session.engine.spiders.of(&message.crawl).await {
+            // Nobody here knows its bounds and its sinks.
+            Ok(spider) if claimed.crawl.terms.file.is_some() && spider.file.is_none() => {
+                foreign.push(claimed)
+            }
             Ok(spider) => {
                 // So the runner asks for the file: it has none of its own.
                 claimed.crawl.terms.file = claimed.crawl.terms.file.or(spider.file);
@@ -247,7 +260,9 @@ impl Serve for Settle {
         let (mut places, mut named, mut batch) = (Vec::new(), Vec::new(), Vec::new());
         for (at, outcome) in self.batch.into_iter().enumerate() {
             let Some(held) = session.held(&outcome.claim) else { continue };
-            check(seen.insert(outcome.claim.clone()), "it has two outcomes for one thing")?;
+            if !seen.insert(outcome.claim.clone()) {
+                continue;
+            }
             let spider = spider_of(session, &held.message.crawl).await?;
             named.push(match &outcome.disposition {
                 Disposition::Finish(completion) => completion.links.clone(),
@@ -296,8 +311,7 @@ impl Serve for Leave {
 #[async_trait]
 impl Serve for HasSeen {
     async fn serve(self, session: &Arc<Session>) -> Result<bool> {
-        check(session.holds_of(&self.crawl), "it holds nothing of that crawl")?;
-        Ok(session.frontier.has_seen(&self.crawl, &self.url).await?)
+        Ok(may_see(session, &self.crawl).await? && session.frontier.has_seen(&self.crawl, &self.url).await?)
     }
 }
 
@@ -322,7 +336,6 @@ impl Serve for Reserve {
     async fn serve(self, session: &Arc<Session>) -> Result<Vec<Slot>> {
         at_most(self.asks.len(), MAX_THINGS)?;
         let asks: Vec<HostSlotRequest> = self.asks.into_iter().map(bounded).collect();
-        session.note_hosts(asks.iter().map(|ask| ask.key.clone()));
         Ok(session.engine.ports.hosts.reserve(&asks).await?)
     }
 }
@@ -337,8 +350,7 @@ fn bounded(HostSlotRequest { key, request }: HostSlotRequest) -> HostSlotRequest
 impl Serve for Stay {
     async fn serve(self, session: &Arc<Session>) -> Result<()> {
         at_most(self.visits.len(), MAX_THINGS)?;
-        let visits: Vec<_> = self.visits.into_iter().filter(|visit| session.knows_host(&visit.key)).collect();
-        Ok(session.engine.ports.hosts.stay(&visits, self.lapse.min(MAX_LAPSE)).await?)
+        Ok(session.engine.ports.hosts.stay(&self.visits, self.lapse.min(MAX_LAPSE)).await?)
     }
 }
 
@@ -346,9 +358,7 @@ impl Serve for Stay {
 impl Serve for LeaveHosts {
     async fn serve(self, session: &Arc<Session>) -> Result<()> {
         at_most(self.ended.len(), MAX_THINGS)?;
-        let ended: Vec<_> =
-            self.ended.into_iter().filter(|ended| session.knows_host(&ended.visit.key)).collect();
-        Ok(session.engine.ports.hosts.leave(&ended).await?)
+        Ok(session.engine.ports.hosts.leave(&self.ended).await?)
     }
 }
 
@@ -356,7 +366,6 @@ impl Serve for LeaveHosts {
 impl Serve for Late {
     async fn serve(mut self, session: &Arc<Session>) -> Result<()> {
         at_most(self.sent.len(), MAX_THINGS)?;
-        self.sent.retain(|sent| session.knows_host(&sent.key));
         self.sent.iter_mut().for_each(|sent| sent.next_after = sent.next_after.min(MAX_INTERVAL));
         Ok(session.engine.ports.hosts.sent_late(&self.sent).await?)
     }
@@ -365,7 +374,6 @@ impl Serve for Late {
 #[async_trait]
 impl Serve for PushBack {
     async fn serve(self, session: &Arc<Session>) -> Result<Duration> {
-        check(session.knows_host(&self.key), "it has asked nothing of that host")?;
         let politeness = &session.relay.settings.politeness;
         let BackoffRequest { status, terms, crawl } = self.refusal;
         let most = politeness.max_backoff;
@@ -373,7 +381,7 @@ impl Serve for PushBack {
         let terms = BackoffTerms {
             asked: terms.asked.map(|asked| asked.min(most)),
             base,
-            jitter: rand::random(),
+            jitter: terms.jitter,
             most,
         };
         let crawl = crawl.filter(|crawl| session.holds_of(crawl));
@@ -398,8 +406,10 @@ impl Serve for Robots {
 impl Serve for KeepRobots {
     async fn serve(self, session: &Arc<Session>) -> Result<()> {
         let Self { key, file, ttl } = self;
-        check(session.fetches_robots(&key), "another was asked to fetch that robots.txt")?;
         check(file.body.len() <= MAX_ROBOTS, "a robots.txt is smaller")?;
+        if !session.fetches_robots(&key) {
+            return Ok(());
+        }
         Ok(session.engine.ports.hosts.keep_robots(&key, &file, ttl.min(MAX_ROBOTS_TTL)).await?)
     }
 }
@@ -407,7 +417,9 @@ impl Serve for KeepRobots {
 #[async_trait]
 impl Serve for GiveUpRobots {
     async fn serve(self, session: &Arc<Session>) -> Result<()> {
-        check(session.fetches_robots(&self.key), "another was asked to fetch that robots.txt")?;
+        if !session.fetches_robots(&self.key) {
+            return Ok(());
+        }
         Ok(session.engine.ports.hosts.give_up_robots(&self.key).await?)
     }
 }
@@ -416,12 +428,15 @@ impl Serve for GiveUpRobots {
 impl Serve for Look {
     async fn serve(self, session: &Arc<Session>) -> Result<Vec<Option<Visited>>> {
         at_most(self.urls.len(), MAX_THINGS)?;
-        check(session.works_for(&self.spider), "it has no work of that spider")?;
-        Ok(session.engine.ports.pages.look(&self.spider, &self.urls).await?)
+        match session.works_for(&self.spider) {
+            true => Ok(session.engine.ports.pages.look(&self.spider, &self.urls).await?),
+            false => Ok(vec![None; self.urls.len()]),
+        }
     }
 }
 
-/// Checks that a session at a site is one of a spider that the runner works for.
+/// Checks that a session at a site is one of a spider that the runner works for. In a new session it may have to wait for
+/// work of that spider.
 async fn check_session(session: &Session, id: &SessionId) -> Result<()> {
     let is_one = match &id.owner {
         SessionOwner::Spider(spider) => session.works_for(spider),
@@ -430,7 +445,8 @@ async fn check_session(session: &Session, id: &SessionId) -> Result<()> {
             ids.iter().any(|known| known.owner == id.owner)
         }
     };
-    check(is_one, "it has no work of a spider with that session")
+    let none = || Error::new(ErrorKind::Unavailable, "the runner has no work of a spider with that session");
+    if is_one { Ok(()) } else { Err(none().into()) }
 }
 
 impl Session {
@@ -465,7 +481,9 @@ impl Serve for WriteSession {
 impl Serve for Pause {
     async fn serve(self, session: &Arc<Session>) -> Result<()> {
         let Self { crawl, why } = self;
-        check(session.holds_of(&crawl), "it holds nothing of that crawl")?;
+        if !session.holds_of(&crawl) {
+            return Err(not_its_own(&crawl).into());
+        }
         let name = session.runner().name.clone();
         info!(runner = %name, crawl = %crawl.id, "a runner pauses a crawl");
         let why = format!("{} (the runner {name})", printable(&why, 1024));
@@ -476,9 +494,21 @@ impl Serve for Pause {
 #[async_trait]
 impl Serve for Text {
     async fn serve(self, session: &Arc<Session>) -> Result<Option<String>> {
-        check(session.holds_of(&self.crawl), "it holds nothing of that crawl")?;
+        if !may_see(session, &self.crawl).await? {
+            return Err(not_its_own(&self.crawl).into());
+        }
         Ok(spider_of(session, &self.crawl).await?.text.clone())
     }
+}
+
+/// Whether a runner may read what a crawl has: it holds work of it, or may be given some.
+async fn may_see(session: &Session, crawl: &CrawlRef) -> Result<bool> {
+    Ok(session.holds_of(crawl) || session.runner().is_assigned(&session.engine.projects.of(crawl).await?))
+}
+
+/// Returns the error for a crawl of which a runner holds nothing, or nothing any more.
+fn not_its_own(crawl: &CrawlRef) -> Error {
+    Error::new(ErrorKind::Stale, format_args!("the runner holds nothing of the crawl {}", crawl.id))
 }
 
 #[async_trait]

@@ -24,7 +24,10 @@ use super::spiders::CrawlSpider;
 const MAX_ERROR: usize = 1024;
 
 /// Maximum number of names in counts and reports of one page.
-const MAX_NAMES: usize = 1000;
+const MAX_NAMES: usize = 10_000;
+
+/// Maximum number of names in a heartbeat.
+const MAX_REPORTED: usize = 200;
 
 /// Maximum number of links of a page.
 const MAX_LINKS: usize = 20_000;
@@ -97,7 +100,7 @@ fn completion(
         return Err(Refusal::Forbidden("a crawl is cancelled by people"));
     }
     if links.len() + elsewhere.len() > MAX_LINKS || is_excessive(&finish) {
-        return Err(Refusal::Forbidden("a page has no more than 20,000 links, and 1,000 kinds of items"));
+        return Err(Refusal::Forbidden("a page has no more than 20,000 links, and 10,000 fields"));
     }
     let cause = |cause: Cause| Cause {
         error: printable(&cause.error, MAX_ERROR),
@@ -188,7 +191,7 @@ pub(super) fn page(held: &Held, page: Page) -> Result<Page, Refusal> {
 pub(super) fn beat(worker: &WorkerId, held: usize, beat: Heartbeat) -> Heartbeat {
     let text = |text: String| printable(&text, MAX_ERROR);
     fn few<K: Ord, V, W>(map: BTreeMap<K, V>, of: impl Fn(V) -> W) -> BTreeMap<K, W> {
-        map.into_iter().take(MAX_NAMES / 5).map(|(key, value)| (key, of(value))).collect()
+        map.into_iter().take(MAX_REPORTED).map(|(key, value)| (key, of(value))).collect()
     }
     let running = beat.running.into_iter().filter(|(key, _)| key.len() <= MAX_ERROR).collect();
     Heartbeat {

@@ -13,7 +13,6 @@ use trawl_common::frontier::message::Message;
 use trawl_common::names::{CrawlRef, ProjectName, SpiderName, WorkerId};
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::ports::{Claim, Disposition, Frontier, Runner, Settlement};
-use trawl_common::web::host::HostKey;
 
 use super::replies::Replies;
 use super::{Engine, Relay};
@@ -22,7 +21,7 @@ use crate::problem::{Kind, Problem};
 /// Maximum number of calls of a session at a time.
 const MAX_CALLS: usize = 32;
 
-/// Maximum number of hosts, robots.txt, spiders and ended pieces of work that a session remembers.
+/// Maximum number of robots.txt, spiders and ended pieces of work that a session remembers.
 const MAX_REMEMBERED: usize = 10_000;
 
 /// The time that giving back may take.
@@ -58,8 +57,6 @@ struct State {
     spiders: HashSet<SpiderName>,
     /// The work that has ended lately.
     ended: Recent<Claim>,
-    /// The hosts of which slots were reserved.
-    hosts: Recent<HostKey>,
     /// The robots.txt that the runner was asked to fetch.
     robots: Recent<RobotsKey>,
     /// When a refusal was logged last.
@@ -223,16 +220,6 @@ impl Session {
     /// Returns the crawls of which the runner holds work.
     pub(super) fn crawls(&self) -> HashSet<CrawlRef> {
         self.state.lock().held.keys().map(|claim| claim.crawl.clone()).collect()
-    }
-
-    pub(super) fn note_hosts(&self, hosts: impl IntoIterator<Item = HostKey>) {
-        let mut state = self.state.lock();
-        hosts.into_iter().for_each(|host| state.hosts.add(host));
-    }
-
-    /// Returns whether the runner has reserved a slot of a host.
-    pub(super) fn knows_host(&self, host: &HostKey) -> bool {
-        self.state.lock().hosts.has(host)
     }
 
     pub(super) fn note_robots(&self, key: &RobotsKey) {

@@ -92,9 +92,8 @@ async fn results_for_what_another_holds_change_nothing() {
     assert_eq!(liar.settle(message, done(message)).await.unwrap(), Recorded::default());
     let page = Page::new(message, vec![item(message)]);
     assert!(is_refused(&liar.call(Put { pages: vec![page] }).await));
-    assert!(is_refused(&liar.call(Text { crawl: message.crawl.clone() }).await));
     let seen = HasSeen { crawl: message.crawl.clone(), url: url("http://site.example/0") };
-    assert!(is_refused(&liar.call(seen).await));
+    assert_eq!(liar.call(seen).await, Ok(false));
     assert_eq!(stats(&serving.backend, "c1").await, (0, 2));
 }
 
@@ -202,13 +201,32 @@ async fn what_a_runner_has_no_work_for_it_may_not_read_or_write() {
     let liar = Liar::join(serving.runner("liar").await).await;
     let spider: SpiderName = "shop".parse().unwrap();
     let session = SessionId { owner: SessionOwner::Spider(spider.clone()), name: "1".into() };
-    assert!(is_refused(&liar.call(ReadSession { session, known: 0 }).await));
+    let none = |result: &Result<_, CallError>| matches!(result, Err(CallError::Failed(error)) if error.is_temporary());
+    assert!(none(&liar.call(ReadSession { session, known: 0 }).await));
     let shared = SessionId { owner: SessionOwner::Shared("all".into()), name: "1".into() };
-    assert!(is_refused(&liar.call(ReadSession { session: shared, known: 0 }).await));
-    assert!(is_refused(&liar.call(Look { spider, urls: vec![url("http://site.example/")] }).await));
+    assert!(none(&liar.call(ReadSession { session: shared, known: 0 }).await));
+    let pages = &serving.backend.pages;
+    pages.know(&spider, &[(url("http://site.example/"), 1)]).await.unwrap();
+    assert_eq!(liar.call(Look { spider, urls: vec![url("http://site.example/")] }).await, Ok(vec![None]));
     let key = RobotsKey::origin(&url("http://site.example/").origin());
     let file = RobotsFile { status: 200, body: "User-agent: *\nDisallow: /".into(), failure: None };
-    assert!(is_refused(&liar.call(KeepRobots { key, file, ttl: Duration::from_secs(9) }).await));
+    liar.call(KeepRobots { key: key.clone(), file, ttl: Duration::from_secs(9) }).await.unwrap();
+    assert_eq!(serving.backend.hosts.known_robots(&key).await.unwrap(), None, "another is asked to fetch it");
+}
+
+#[tokio::test]
+async fn the_file_of_a_spider_of_another_project_is_not_shown() {
+    let serving = Serving::start().await;
+    let (liar, name) = (Liar::join(serving.runner("liar").await).await, "liar".parse().unwrap());
+    let crawl = CrawlRef { id: "c1".parse().unwrap(), spider: "shop".parse().unwrap() };
+    assert_eq!(liar.call(Text { crawl: crawl.clone() }).await, Ok(None), "it has no file");
+    serving.allow("liar", "books", Access::Assign).await;
+    serving.backend.runners.revoke(&name, Some(&Default::default())).await.unwrap();
+    crate::fixture::eventually(async || {
+        let asked = liar.call(Text { crawl: crawl.clone() }).await;
+        matches!(asked, Err(CallError::Failed(error)) if error.kind == ErrorKind::Stale)
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -10,10 +10,12 @@ use trawl_cli::{Fail, Global, Outcome, Signals, counted};
 use trawl_common::exit::Exit;
 use trawl_common::health::Health;
 use trawl_common::names::{RunnerName, WorkerId};
+use trawl_common::ports::ErrorKind;
 use trawl_common::relay::{Registered, Shared};
 use trawl_common::settings::{Fetch, Settings};
 use trawl_common::spider::folder::Folder;
 use trawl_runner::{Api, CallError, KeyFile, Link};
+use trawl_worker::RunError;
 
 /// Interval at which a runner asks whether it is approved.
 const ASK_INTERVAL: Duration = Duration::from_secs(5);
@@ -94,7 +96,7 @@ impl Runner {
             if stop.is_cancelled() {
                 break;
             }
-            self.say("the access was taken back");
+            self.say("access was taken back");
         }
         Ok(self.signals.exit().unwrap_or(Exit::Ok))
     }
@@ -160,6 +162,8 @@ impl Runner {
         match ended {
             // The worker ends by an error then.
             Err(_) if link.is_revoked() => Ok(()),
+            // A part of it was.
+            Err(RunError::Port(error)) if error.kind == ErrorKind::Stale => Ok(()),
             ended => Ok(ended?),
         }
     }

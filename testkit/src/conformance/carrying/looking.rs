@@ -79,7 +79,7 @@ pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()>
     let worker = carrier.join(&case);
     let beat = |latency, trouble: Option<&str>| Heartbeat {
         worker: case.worker.clone(),
-        version: "0",
+        version: "0".into(),
         in_flight: 7,
         pages_per_second: 2.5,
         latency,

@@ -70,6 +70,34 @@ pub struct Carrier {
 #[macro_export]
 macro_rules! carrying_conformance {
     ($carrier:path) => {
+        $crate::relayed_conformance!($carrier);
+        $crate::promises! { $carrier, carrying:
+            a_batch_of_any_size_is_answered_in_order
+            a_dead_letter_is_listed_and_claimed_again_when_it_is_replayed
+            a_draining_worker_learns_it_with_each_heartbeat_and_no_other_does
+            a_finished_crawl_is_replayed_into_a_successor
+            every_terminal_state_has_its_counter
+            it_is_known_where_the_urls_of_a_crawl_are
+            tasks_without_an_end_are_listed_with_where_they_are
+            the_heartbeat_of_a_worker_is_shown
+            the_list_holds_what_failed_and_what_expired
+            the_state_of_a_url_is_known
+            the_list_is_read_page_by_page
+            at_the_limit_a_suspect_is_no_poison
+            poison_is_recognised_even_at_the_limit_of_pages
+            the_fifth_start_without_an_end_is_poison
+            what_is_parked_before_it_starts_stays_a_suspect
+            a_replayed_url_begins_anew_in_its_crawl
+        }
+    };
+}
+
+/// Creates a test for each promise that an engine keeps as well if calls of its workers are relayed. Left out are those
+/// about the name of the worker, which the relay gives; about what people do not let a relayed worker say, such as who has
+/// failed when; about more URLs at a time than it may hold; and about workers that die, which a relay notices late.
+#[macro_export]
+macro_rules! relayed_conformance {
+    ($carrier:path) => {
         $crate::promises! { $carrier, carrying:
             what_is_admitted_is_claimed_and_a_crawl_ends_with_its_last_url
             a_url_is_admitted_once_however_often_it_is_found
@@ -83,14 +111,12 @@ macro_rules! carrying_conformance {
             what_is_settled_twice_counts_once
             beyond_the_page_limit_urls_are_handed_out_to_be_skipped
             a_crawl_below_its_quality_is_paused_and_judged_anew_when_it_is_resumed
-            a_dead_letter_is_listed_and_claimed_again_when_it_is_replayed
             what_is_no_url_is_kept_and_counted
             a_session_that_is_abandoned_leaves_its_crawl_open
             nothing_is_claimed_after_the_stop
             a_later_crawl_of_the_spider_admits_only_what_is_new
             what_one_spider_has_seen_is_new_to_another
             a_backlog_is_measured_in_urls_and_in_bytes
-            a_batch_of_any_size_is_answered_in_order
             a_url_is_claimed_with_everything_it_was_admitted_with
             cancelling_a_claim_loses_nothing
             the_fetches_of_a_worker_are_bounded_until_it_settles
@@ -106,13 +132,11 @@ macro_rules! carrying_conformance {
             a_successor_brings_the_text_of_the_crawl_that_it_follows
             a_url_is_seen_while_it_is_pending_and_when_it_has_ended
             where_redirects_led_counts_as_seen
-            the_state_of_a_url_is_known
             a_start_that_is_asked_for_again_counts_once
             a_retry_is_an_end_and_no_step_towards_poison
             only_a_failure_counts_as_an_attempt
             what_is_not_in_hand_is_neither_started_nor_extended
             what_is_parked_keeps_its_slot_and_its_place_in_the_waitlist_unless_it_failed
-            every_terminal_state_has_its_counter
             urls_of_several_crawls_end_in_one_call
             a_crawl_ends_with_its_last_url_once_discovery_has_ended
             an_empty_crawl_ends_with_discovery
@@ -130,18 +154,13 @@ macro_rules! carrying_conformance {
             what_is_purged_is_gone_and_stays_counted
             a_url_can_fail_and_be_replayed_again_and_again
             what_is_not_in_the_list_is_not_replayed
-            a_finished_crawl_is_replayed_into_a_successor
             nothing_is_replayed_into_a_crawl_that_is_over_or_unknown
-            the_list_holds_what_failed_and_what_expired
             a_crawl_that_is_over_or_unknown_takes_no_commands
             a_cancelled_crawl_has_no_url_left_and_nothing_revives_it
-            a_draining_worker_learns_it_with_each_heartbeat_and_no_other_does
             the_lanes_show_how_much_waits_where
-            it_is_known_where_the_urls_of_a_crawl_are
             a_url_that_is_forgotten_is_new_to_a_later_crawl_and_what_is_pending_stays
             all_that_a_spider_has_seen_is_forgotten_once_its_crawls_are_over
             a_crawl_that_is_over_is_forgotten_with_its_dead_letters_and_one_that_goes_on_is_not
-            the_heartbeat_of_a_worker_is_shown
             a_task_is_admitted_once_and_claimed_with_everything_it_was_submitted_with
             tasks_and_urls_are_claimed_apart
             the_task_with_the_highest_priority_is_claimed_first
@@ -153,7 +172,6 @@ macro_rules! carrying_conformance {
             what_a_task_yields_is_admitted_before_it_ends
             what_a_task_asks_for_of_another_spider_is_admitted_before_it_ends
             a_cancelled_crawl_leaves_no_task
-            tasks_without_an_end_are_listed_with_where_they_are
             a_task_that_is_cancelled_ends_wherever_it_is_and_its_crawl_goes_on
             a_task_that_others_asked_for_is_cancelled_and_may_be_asked_for_again
             a_worker_that_runs_no_programs_takes_no_task
@@ -169,15 +187,9 @@ macro_rules! carrying_conformance {
             a_cancelled_crawl_leaves_no_request
             a_paused_crawl_does_not_end_before_it_goes_on
             a_paused_crawl_can_be_cancelled
-            a_replayed_url_begins_anew_in_its_crawl
             a_replayed_url_that_expired_has_no_deadline
             a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_as_it_stands
-            the_fifth_start_without_an_end_is_poison
             what_a_recrawl_did_not_fetch_stays_as_it_was
-            the_list_is_read_page_by_page
-            what_is_parked_before_it_starts_stays_a_suspect
-            poison_is_recognised_even_at_the_limit_of_pages
-            at_the_limit_a_suspect_is_no_poison
             more_than_it_may_do_is_never_counted_as_done
         }
     };
@@ -189,21 +201,32 @@ macro_rules! carrying_conformance {
 #[macro_export]
 macro_rules! one_process_conformance {
     ($carrier:path) => {
+        $crate::relayed_in_one_process_conformance!($carrier);
+        $crate::promises! { $carrier, carrying:
+            a_url_ends_once
+            a_crawl_that_has_done_all_that_it_may_skips_the_rest
+            a_crawl_is_incomplete_where_others_outlast_who_read_its_sources
+            nothing_is_claimed_or_started_of_a_paused_crawl
+            what_a_block_skipped_is_listed_replayed_and_found_by_a_later_crawl
+            what_a_worker_that_is_gone_held_is_claimed_by_another
+            what_another_holds_is_neither_started_nor_extended_nor_settled
+            what_was_left_unread_is_made_good_after_discovery_has_ended
+        }
+    };
+}
+
+/// Creates a test for each of those promises that such an engine keeps as well if calls of its workers are relayed.
+#[macro_export]
+macro_rules! relayed_in_one_process_conformance {
+    ($carrier:path) => {
         $crate::promises! { $carrier, carrying:
             two_workers_share_the_work
             several_sessions_feed_one_crawl_and_discovery_ends_with_the_last
             a_crawl_whose_session_was_dropped_ends_without_it
-            a_crawl_is_incomplete_where_others_outlast_who_read_its_sources
-            what_was_left_unread_is_made_good_after_discovery_has_ended
             a_session_that_was_dropped_may_be_followed_by_another
-            what_a_worker_that_is_gone_held_is_claimed_by_another
-            a_url_ends_once
             what_was_never_admitted_does_not_end
-            what_another_holds_is_neither_started_nor_extended_nor_settled
             only_the_holder_of_a_page_admits_its_links
-            a_crawl_that_has_done_all_that_it_may_skips_the_rest
             a_crawl_that_is_held_says_why_until_it_is_resumed
-            nothing_is_claimed_or_started_of_a_paused_crawl
             what_was_queued_goes_on_after_a_pause
             a_pause_changes_nothing_else_about_a_url
             deadlines_move_by_the_pause
@@ -215,7 +238,6 @@ macro_rules! one_process_conformance {
             a_later_crawl_finds_what_was_cancelled_and_nothing_else
             a_later_crawl_finds_what_expired_once_its_crawl_is_over
             what_was_fetched_beyond_the_limit_stays_seen
-            what_a_block_skipped_is_listed_replayed_and_found_by_a_later_crawl
             what_is_replayed_into_a_paused_crawl_waits
         }
     };
