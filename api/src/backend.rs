@@ -8,7 +8,7 @@ use trawl_common::explain::Explainer;
 use trawl_common::names::CrawlId;
 use trawl_common::ports::{
     Control, Engine, HostControl, Items, Jobs, Logs, PageHistories, Result, Runners, Schedules, SpiderStore,
-    Stats,
+    Stats, WorkerPorts,
 };
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
@@ -16,7 +16,6 @@ use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Attempt, NotTried, Ready};
 
 use crate::problem::Problem;
-use crate::relay::ForRunners;
 use crate::view::Known;
 
 /// Fetches a page by a spider's rules and the schedules of the fleet, and reads it. It answers within a
@@ -26,6 +25,9 @@ pub type TryPage = Arc<
         + Send
         + Sync,
 >;
+
+/// Connects the ports of a worker, with which runners work.
+pub type ForRunners = Arc<dyn Fn() -> BoxFuture<'static, Result<WorkerPorts>> + Send + Sync>;
 
 /// The engine's ports, and other parts that handlers need.
 #[derive(Clone)]

@@ -39,12 +39,11 @@ use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use tokio_util::sync::CancellationToken;
 
 pub use crate::access::{Access, Unprotected, is_cross_site, names_this_machine};
-pub use crate::backend::{Backend, TryPage};
+pub use crate::backend::{Backend, ForRunners, TryPage};
 pub use crate::identity::Identity;
 pub use crate::peer::Peer;
 use crate::permits::Permits;
 pub use crate::problem::Problem;
-pub use crate::relay::ForRunners;
 use crate::relay::Relay;
 pub use crate::serve::serve;
 use crate::state::Api;

@@ -25,8 +25,7 @@ use trawl_common::ports::{
 };
 use trawl_common::settings::Settings;
 
-use crate::crawl::default_sinks;
-use crate::state::as_argument;
+use crate::state::{as_argument, default_sinks};
 
 /// The option that selects the backend.
 #[derive(clap::Args, Clone, Debug, Default)]

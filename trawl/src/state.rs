@@ -6,10 +6,14 @@ use trawl_backends::embedded::Embedded;
 use trawl_cli::Fail;
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
+use trawl_common::settings::{Settings, SinkSettings};
 use trawl_common::spider::arguments::Arguments;
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_producer::Source;
+
+/// Default destination of items.
+const DEFAULT_OUT: &str = "items.jsonl";
 
 /// Returns the unfinished crawl of a spider in the state file that has URLs or tasks left, including those
 /// submitted to the spider by other crawls.
@@ -70,6 +74,15 @@ fn named(sources: &[Source], arguments: &Arguments) -> String {
 
 fn shown(named: &str) -> String {
     printable(&named.replace('\n', ", "), 200)
+}
+
+/// Returns the sinks of a state file if neither flags nor the spider's file have any.
+pub(crate) fn default_sinks(settings: &Settings) -> Vec<SinkSettings> {
+    if settings.sinks.is_empty() {
+        vec![SinkSettings::from_path(DEFAULT_OUT.into())]
+    } else {
+        settings.sinks.clone()
+    }
 }
 
 /// Quotes a path for a shell, if necessary.

@@ -1,4 +1,4 @@
-//! Who calls: runners are known by their keys.
+//! The callers: runners are known by their keys.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a runner says of work, made into what the API says of it.
+//! The outcomes that a runner reports, rebuilt from the messages that the API keeps.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;

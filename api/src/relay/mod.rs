@@ -28,7 +28,6 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::timeout;
@@ -45,11 +44,8 @@ use self::calls::Serve;
 use self::projects::Projects;
 use self::sessions::Sessions;
 use self::spiders::Spiders;
-use crate::backend::Backend;
+use crate::backend::{Backend, ForRunners};
 use crate::problem::{Kind, Problem};
-
-/// Connects the ports of a worker, with which runners work.
-pub type ForRunners = Arc<dyn Fn() -> BoxFuture<'static, Result<WorkerPorts>> + Send + Sync>;
 
 /// Maximum time for the body of a call to arrive.
 const BODY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);

@@ -49,7 +49,7 @@ pub(crate) struct Session {
     state: Mutex<State>,
 }
 
-/// What a session holds and has held.
+/// The work that a session holds and has held.
 #[derive(Default)]
 struct State {
     held: HashMap<Claim, Held>,

@@ -4,9 +4,6 @@
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::frontier::Key;
-use crate::web::url::CanonicalUrl;
-
 /// A text in a record.
 pub(crate) trait Recorded: Sized {
     /// Returns it as text.
@@ -14,26 +11,6 @@ pub(crate) trait Recorded: Sized {
 
     /// Reads it as it stands.
     fn read(text: &str) -> Result<Self, String>;
-}
-
-impl Recorded for Key {
-    fn text(&self) -> &str {
-        self.as_str()
-    }
-
-    fn read(text: &str) -> Result<Self, String> {
-        Self::recorded(text).map_err(|error| error.to_string())
-    }
-}
-
-impl Recorded for CanonicalUrl {
-    fn text(&self) -> &str {
-        self.as_str()
-    }
-
-    fn read(text: &str) -> Result<Self, String> {
-        Self::recorded(text).map_err(|error| error.to_string())
-    }
 }
 
 pub(crate) fn serialize<S: Serializer>(value: &impl Recorded, serializer: S) -> Result<S::Ok, S::Error> {

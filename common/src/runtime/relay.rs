@@ -141,7 +141,7 @@ calls! {
 
     /// Counts starts.
     Start "start" {
-        /// What is to start.
+        /// The work that is to start.
         claims: Vec<Held>,
     } -> Vec<StartReply>;
 

@@ -42,7 +42,7 @@ pub async fn a_runner_has_the_key_with_which_it_asked_first(runners: &Arc<dyn Ru
     Ok(())
 }
 
-/// What is taken back from one project stays in another.
+/// Access to one project is independent of that to another.
 pub async fn access_is_given_and_taken_back_by_project(runners: &Arc<dyn Runners>) -> Result<()> {
     let (name, [shop, news]) = (name(), projects());
     runners.ask(&name, &RunnerKey::generate().digest()).await?;

@@ -37,9 +37,6 @@ const MAX_HOSTS: usize = 1000;
 /// Default log level: little is logged for a person who watches, unless `-v` or the settings ask for more.
 pub(crate) const LOG_LEVEL: &str = "warn";
 
-/// Default destination of items.
-const DEFAULT_OUT: &str = "items.jsonl";
-
 /// The command-line arguments of `trawl crawl`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
@@ -160,7 +157,7 @@ impl Args {
             start => (start.map_err(Fail::usage)?, None),
         };
         let plan = self.plan(spider, start);
-        let default = default_sinks(&settings);
+        let default = state::default_sinks(&settings);
         let outs = plan.spider.sinks.as_ref().unwrap_or(&default);
         if let Some(source) = source_among(outs, &plan) {
             return Err(Fail::usage(format!(
@@ -245,15 +242,6 @@ impl Args {
             text: None,
             is_new: false,
         }
-    }
-}
-
-/// Returns the sinks of a state file if neither flags nor the spider's file have any.
-pub(crate) fn default_sinks(settings: &Settings) -> Vec<SinkSettings> {
-    if settings.sinks.is_empty() {
-        vec![SinkSettings::from_path(DEFAULT_OUT.into())]
-    } else {
-        settings.sinks.clone()
     }
 }
 

@@ -1,4 +1,4 @@
-//! What people allow runners.
+//! The access of runners, as people give it.
 
 use anstream::println;
 use serde_json::json;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::as_text::as_text;
 use crate::names::{CrawlRef, SpiderName};
+use crate::recorded::Recorded;
 use crate::request::NewRequest;
 use crate::task::NewTask;
 use crate::web::url::{CanonicalUrl, Fingerprint, InvalidUrl, MAX_URL_BYTES};
@@ -83,6 +84,16 @@ impl Key {
             Self::Url(_) | Self::Request(_) => None,
             Self::Task(task) => Some(task),
         }
+    }
+}
+
+impl Recorded for Key {
+    fn text(&self) -> &str {
+        self.as_str()
+    }
+
+    fn read(text: &str) -> Result<Self, String> {
+        Self::recorded(text).map_err(|error| error.to_string())
     }
 }
 

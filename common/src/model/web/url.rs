@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use self::fingerprint::{Fingerprint, InvalidFingerprint};
 use crate::as_text::as_text;
 use crate::escape;
+use crate::recorded::Recorded;
 
 /// Maximum length of an admitted URL, in bytes of its canonical form.
 pub const MAX_URL_BYTES: usize = 8 * 1024;
@@ -203,6 +204,16 @@ impl fmt::Display for CanonicalUrl {
 impl fmt::Debug for CanonicalUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl Recorded for CanonicalUrl {
+    fn text(&self) -> &str {
+        self.as_str()
+    }
+
+    fn read(text: &str) -> Result<Self, String> {
+        Self::recorded(text).map_err(|error| error.to_string())
     }
 }
 
