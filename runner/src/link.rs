@@ -31,6 +31,7 @@ pub struct Link {
     calls: AtomicU64,
     /// Cancelled when the runner's access was taken back.
     revoked: CancellationToken,
+    why_revoked: Mutex<Option<String>>,
     /// Whether the last claim gave nothing, and nothing is held.
     is_idle: watch::Sender<bool>,
 }
@@ -65,7 +66,7 @@ impl Session {
 impl Link {
     /// Returns a link that has no session yet.
     pub fn new(api: Api) -> Self {
-        let (present, joining, calls, revoked) = Default::default();
+        let (present, joining, calls, revoked, why_revoked) = Default::default();
         let is_idle = watch::Sender::new(false);
         Self {
             api,
@@ -75,6 +76,7 @@ impl Link {
             room: Mutex::new((1, 0)),
             calls,
             revoked,
+            why_revoked,
             is_idle,
         }
     }
@@ -101,6 +103,16 @@ impl Link {
     /// Returns whether the runner's access was taken back.
     pub fn is_revoked(&self) -> bool {
         self.revoked.is_cancelled()
+    }
+
+    /// Returns the reason that the API gave when it let the runner do no more.
+    pub fn why_revoked(&self) -> Option<String> {
+        self.why_revoked.lock().clone()
+    }
+
+    fn revoke(&self, why: &str) {
+        self.why_revoked.lock().get_or_insert_with(|| why.to_owned());
+        self.revoked.cancel();
     }
 
     /// Waits until the API has no work, and nothing is held.
@@ -152,10 +164,7 @@ impl Link {
         let result = self.api.call(call, Some(&session.id), number).await;
         match &result {
             Err(CallError::NoSession) => self.forget(session),
-            Err(CallError::NotAllowed(why)) => {
-                warn!(why, "the API lets this runner do no more");
-                self.revoked.cancel();
-            }
+            Err(CallError::NotAllowed(why)) => self.revoke(why),
             _ => {}
         }
         result.map_err(Error::from)
@@ -174,8 +183,8 @@ impl Link {
         let joining = JoinFleet { process: self.process, prefetch, tasks };
         let JoinedFleet { session: id, worker, .. } =
             self.api.call(&joining, None, None).await.map_err(|error| {
-                if let CallError::NotAllowed(_) = error {
-                    self.revoked.cancel();
+                if let CallError::NotAllowed(why) = &error {
+                    self.revoke(why);
                 }
                 Error::from(error)
             })?;

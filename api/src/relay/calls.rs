@@ -171,7 +171,7 @@ async fn divide(session: &Session, claimed: Vec<Claimed>) -> Result<(Vec<Claimed
             Ok(spider) => {
                 // So the runner asks for the file: it has none of its own.
                 claimed.crawl.terms.file = claimed.crawl.terms.file.or(spider.file);
-                held.push(Held { message: message.clone(), project, of_crawl });
+                held.push(Held { message: message.clone(), project, of_crawl, spider });
                 mine.push(claimed);
             }
             Err(error) if error.kind == ErrorKind::Refused => {
@@ -263,7 +263,7 @@ impl Serve for Settle {
             if !seen.insert(outcome.claim.clone()) {
                 continue;
             }
-            let spider = spider_of(session, &held.message.crawl).await?;
+            let spider = Arc::clone(&held.spider);
             named.push(match &outcome.disposition {
                 Disposition::Finish(completion) => completion.links.clone(),
                 _ => Vec::new(),
@@ -294,10 +294,6 @@ impl Serve for Settle {
     fn slot(&self) -> Option<replies::Slot> {
         Some(replies::Slot { name: Self::NAME, most: 32 })
     }
-}
-
-async fn spider_of(session: &Session, crawl: &CrawlRef) -> Result<Arc<CrawlSpider>> {
-    Ok(session.engine.spiders.of(crawl).await?)
 }
 
 #[async_trait]
@@ -437,33 +433,19 @@ impl Serve for Look {
 
 /// Checks that a session at a site is one of a spider that the runner works for. In a new session it may have to wait for
 /// work of that spider.
-async fn check_session(session: &Session, id: &SessionId) -> Result<()> {
+fn check_session(session: &Session, id: &SessionId) -> Result<()> {
     let is_one = match &id.owner {
         SessionOwner::Spider(spider) => session.works_for(spider),
-        SessionOwner::Shared(_) => {
-            let ids = session.session_ids().await?;
-            ids.iter().any(|known| known.owner == id.owner)
-        }
+        SessionOwner::Shared(_) => session.holds_session(&id.owner),
     };
     let none = || Error::new(ErrorKind::Unavailable, "the runner has no work of a spider with that session");
     if is_one { Ok(()) } else { Err(none().into()) }
 }
 
-impl Session {
-    /// Returns the sessions of the spiders whose work the runner holds.
-    async fn session_ids(&self) -> Result<Vec<SessionId>> {
-        let mut ids = Vec::new();
-        for crawl in self.crawls() {
-            ids.extend(self.engine.spiders.of(&crawl).await?.spider.session_id());
-        }
-        Ok(ids)
-    }
-}
-
 #[async_trait]
 impl Serve for ReadSession {
     async fn serve(self, session: &Arc<Session>) -> Result<Option<StoredSession>> {
-        check_session(session, &self.session).await?;
+        check_session(session, &self.session)?;
         Ok(session.engine.ports.sessions.read(&self.session, self.known).await?)
     }
 }
@@ -472,7 +454,7 @@ impl Serve for ReadSession {
 impl Serve for WriteSession {
     async fn serve(self, session: &Arc<Session>) -> Result<Option<u64>> {
         let Self { session: id, expected, state } = self;
-        check_session(session, &id).await?;
+        check_session(session, &id)?;
         Ok(session.engine.ports.sessions.write(&id, expected, &state).await?)
     }
 }
@@ -497,7 +479,15 @@ impl Serve for Text {
         if !may_see(session, &self.crawl).await? {
             return Err(not_its_own(&self.crawl).into());
         }
-        Ok(spider_of(session, &self.crawl).await?.text.clone())
+        let spider = match session.spider_of(&self.crawl) {
+            Some(spider) => spider,
+            None => match session.engine.spiders.of(&self.crawl).await {
+                // The runner holds nothing of it any more, and nobody works by a file that cannot be used.
+                Err(error) if error.kind == ErrorKind::Refused => return Ok(None),
+                spider => spider?,
+            },
+        };
+        Ok(spider.text.clone())
     }
 }
 
@@ -524,7 +514,7 @@ impl Serve for Put {
                 check(session.knows(&claim), "it does not hold the page of these items")?;
                 continue;
             };
-            let spider = spider_of(session, &page.crawl).await?;
+            let spider = Arc::clone(&held.spider);
             let page = guard::page(&held, page)?;
             match by_spider.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &spider)) {
                 Some((_, pages)) => pages.push(page),

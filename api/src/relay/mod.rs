@@ -29,7 +29,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use trawl_common::names::RunnerName;
@@ -42,6 +42,7 @@ use trawl_common::settings::{Fetch, Settings};
 use self::caller::Callers;
 use self::calls::Serve;
 use self::projects::Projects;
+use self::session::Session;
 use self::sessions::Sessions;
 use self::spiders::Spiders;
 use crate::backend::{Backend, ForRunners};
@@ -50,8 +51,8 @@ use crate::problem::{Kind, Problem};
 /// Maximum time for the body of a call to arrive.
 const BODY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// Maximum size of the bodies of all calls that are being read, in MiB.
-const BODIES_MIB: usize = 256;
+/// Maximum size of the body of a call outside of a session, in bytes.
+const MAX_SMALL_BYTES: usize = 64 * 1024;
 
 /// The parts of the backend that runners are served from.
 pub(crate) struct Relay {
@@ -64,8 +65,6 @@ pub(crate) struct Relay {
     engine: OnceCell<Arc<Engine>>,
     callers: Callers,
     sessions: Sessions,
-    /// The MiB that bodies may still take.
-    bodies: Arc<Semaphore>,
     stop: CancellationToken,
 }
 
@@ -89,7 +88,6 @@ impl Relay {
             engine,
             callers,
             sessions,
-            bodies: Arc::new(Semaphore::new(BODIES_MIB)),
             stop,
         })
     }
@@ -154,7 +152,7 @@ async fn register(State(relay): State<Arc<Relay>>, request: Request) -> Response
     let answering = async || {
         let (head, body) = request.into_parts();
         let runner = relay.callers.ask(&*relay.runners, &head).await?;
-        let Register { .. } = relay.read(Request::from_parts(head, body)).await?;
+        let Register { .. } = read(Request::from_parts(head, body), MAX_SMALL_BYTES).await?;
         Ok(done(relay.registered(&runner).await))
     };
     response(answering().await)
@@ -164,7 +162,7 @@ async fn join(State(relay): State<Arc<Relay>>, request: Request) -> Response {
     let answering = async || {
         let (head, body) = request.into_parts();
         let runner = relay.callers.known(&*relay.runners, &head).await?;
-        let call = relay.read(Request::from_parts(head, body)).await?;
+        let call = read(Request::from_parts(head, body), MAX_SMALL_BYTES).await?;
         let joined: JoinedFleet = sessions::join(&relay, runner, call).await?;
         Ok(done(Ok(joined)))
     };
@@ -178,7 +176,7 @@ async fn call<C: Serve>(State(relay): State<Arc<Relay>>, request: Request) -> Re
         let session = relay.callers.in_session(&relay.sessions, &head)?;
         let _permit = session.permit()?;
         let number = head.headers.get(NUMBER).and_then(|number| number.to_str().ok()?.parse().ok());
-        let call: C = relay.read(Request::from_parts(head, body)).await?;
+        let call: C = read_in(&session, Request::from_parts(head, body)).await?;
         match (call.slot(), number) {
             (Some(slot), Some(number)) => {
                 session.replies.once(slot, number, || call.answer(Arc::clone(&session))).await
@@ -189,37 +187,44 @@ async fn call<C: Serve>(State(relay): State<Arc<Relay>>, request: Request) -> Re
     response(answering().await)
 }
 
-impl Relay {
-    /// Reads the body of a call. So many are read at a time that they fit into memory.
-    async fn read<C: Call>(&self, request: Request) -> std::result::Result<C, Problem> {
-        let length = request
-            .headers()
-            .get(header::CONTENT_LENGTH)
-            .and_then(|length| length.to_str().ok()?.parse().ok());
-        let length: usize = length.ok_or_else(|| Problem::malformed("send `Content-Length`"))?;
-        if length > MAX_BODY_BYTES {
-            return Err(too_large());
-        }
-        let mib = (length >> 20) as u32 + 1;
-        let reading = async {
-            let _memory = self.bodies.acquire_many(mib).await;
-            let body = Limited::new(request.into_body(), length).collect().await;
-            let body = body.map_err(|error| match error.is::<LengthLimitError>() {
-                true => too_large(),
-                false => Problem::malformed(format_args!("body: {error}")),
-            })?;
-            serde_json::from_slice(&body.to_bytes())
-                .map_err(|error| Problem::malformed(format_args!("body: {error}")))
-        };
-        match timeout(BODY_TIMEOUT, reading).await {
-            Ok(read) => read,
-            Err(_) => Err(Problem::new(Kind::BodyTimeout, "send the whole body at once")),
-        }
+/// Reads the body of a call in a session, when those that are being read leave room for it.
+async fn read_in<C: Call>(session: &Session, request: Request) -> std::result::Result<C, Problem> {
+    let mib = (length(&request, MAX_BODY_BYTES)? >> 20) as u32 + 1;
+    let _memory = session.bodies.acquire_many(mib).await;
+    read(request, MAX_BODY_BYTES).await
+}
+
+/// Reads the body of a call, of at most this many bytes.
+async fn read<C: Call>(request: Request, most: usize) -> std::result::Result<C, Problem> {
+    let length = length(&request, most)?;
+    let body = Limited::new(request.into_body(), length).collect();
+    let body = timeout(BODY_TIMEOUT, body)
+        .await
+        .map_err(|_| Problem::new(Kind::BodyTimeout, "send the whole body at once"))?;
+    let body = body.map_err(|error| match error.is::<LengthLimitError>() {
+        true => too_large(),
+        false => Problem::malformed(format_args!("body: {error}")),
+    })?;
+    serde_json::from_slice(&body.to_bytes())
+        .map_err(|error| Problem::malformed(format_args!("body: {error}")))
+}
+
+/// Returns the length that a body has by its header.
+fn length(request: &Request, most: usize) -> std::result::Result<usize, Problem> {
+    let length =
+        request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    match length {
+        Some(length) if length <= most => Ok(length),
+        Some(_) => Err(too_large()),
+        None => Err(Problem::malformed("send `Content-Length`")),
     }
 }
 
 fn too_large() -> Problem {
-    Problem::new(Kind::TooLarge, format_args!("a call has at most {MAX_BODY_BYTES} bytes"))
+    Problem::new(
+        Kind::TooLarge,
+        format_args!("a call has at most {MAX_BODY_BYTES} bytes, and {MAX_SMALL_BYTES} outside of a session"),
+    )
 }
 
 /// Returns the body of a response to a call that was carried out.

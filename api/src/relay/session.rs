@@ -13,13 +13,19 @@ use trawl_common::frontier::message::Message;
 use trawl_common::names::{CrawlRef, ProjectName, SpiderName, WorkerId};
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::ports::{Claim, Disposition, Frontier, Runner, Settlement};
+use trawl_common::relay::MAX_BODY_BYTES;
+use trawl_common::session::SessionOwner;
 
 use super::replies::Replies;
+use super::spiders::CrawlSpider;
 use super::{Engine, Relay};
 use crate::problem::{Kind, Problem};
 
 /// Maximum number of calls of a session at a time.
 const MAX_CALLS: usize = 32;
+
+/// Maximum size of the bodies that are read at a time in a session, in MiB: one of the largest.
+const BODIES_MIB: usize = (MAX_BODY_BYTES >> 20) + 1;
 
 /// Maximum number of robots.txt, spiders and ended pieces of work that a session remembers.
 const MAX_REMEMBERED: usize = 10_000;
@@ -40,6 +46,10 @@ pub(crate) struct Session {
     pub(super) replies: Replies,
     /// The runner, as it was looked up last.
     runner: Mutex<Arc<Runner>>,
+    /// The MiB that bodies of calls may still take.
+    pub(super) bodies: Semaphore,
+    /// Whether everything was given back.
+    is_released: tokio::sync::Mutex<bool>,
     /// Cancelled at the end.
     pub(super) ended: CancellationToken,
     /// Stops the frontier's claims.
@@ -71,6 +81,8 @@ pub(super) struct Held {
     pub(super) project: ProjectName,
     /// The project that its crawl belongs to.
     pub(super) of_crawl: ProjectName,
+    /// Its spider, as it was when it was handed out.
+    pub(super) spider: Arc<CrawlSpider>,
 }
 
 /// The latest values, each once.
@@ -130,6 +142,8 @@ impl Session {
             frontier,
             replies,
             runner: Mutex::new(Arc::new(runner)),
+            bodies: Semaphore::new(BODIES_MIB),
+            is_released: tokio::sync::Mutex::new(false),
             ended,
             stop,
             called: Mutex::new(Instant::now()),
@@ -217,9 +231,17 @@ impl Session {
         self.state.lock().spiders.contains(spider)
     }
 
-    /// Returns the crawls of which the runner holds work.
-    pub(super) fn crawls(&self) -> HashSet<CrawlRef> {
-        self.state.lock().held.keys().map(|claim| claim.crawl.clone()).collect()
+    /// Returns the spider of a crawl of which the runner holds work.
+    pub(super) fn spider_of(&self, crawl: &CrawlRef) -> Option<Arc<CrawlSpider>> {
+        let state = self.state.lock();
+        let held = state.held.iter().find(|(claim, _)| claim.crawl == *crawl);
+        held.map(|(_, held)| Arc::clone(&held.spider))
+    }
+
+    /// Returns whether the runner holds work of a spider with this session at a site.
+    pub(super) fn holds_session(&self, owner: &SessionOwner) -> bool {
+        let state = self.state.lock();
+        state.held.values().any(|held| held.spider.spider.session_id().is_some_and(|id| id.owner == *owner))
     }
 
     pub(super) fn note_robots(&self, key: &RobotsKey) {
@@ -240,13 +262,14 @@ impl Session {
         }
     }
 
-    /// Ends it: everything that it holds is for others.
+    /// Ends it: everything that it holds is for others when this returns.
     pub(super) async fn end(&self) {
-        if self.ended.is_cancelled() {
-            return;
-        }
         self.ended.cancel();
         self.stop.cancel();
+        let mut is_released = self.is_released.lock().await;
+        if std::mem::replace(&mut *is_released, true) {
+            return;
+        }
         self.state.lock().held.clear();
         match timeout(LAST_WORD, self.frontier.release()).await {
             Ok(Ok(())) => {}

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 use trawl_common::health::Health;
 use trawl_common::names::{RunnerName, WorkerId};
@@ -105,8 +106,10 @@ async fn watch(
     lease: Duration,
 ) {
     let name = session.runner().name.clone();
+    // It goes on until everything is given back.
+    let mut maintenance = AbortOnDropHandle::new(tokio::spawn(maintenance));
     let why = tokio::select! {
-        fatal = maintenance => fatal.0.to_string(),
+        ended = &mut maintenance => ended.map_or_else(|error| error.to_string(), |fatal| fatal.0.to_string()),
         error = health.fatal() => error.to_string(),
         why = lapse(&session, lease) => why,
         () = session.ended.cancelled() => "it has left".to_owned(),

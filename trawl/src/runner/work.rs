@@ -92,11 +92,14 @@ impl Runner {
                 break;
             };
             self.say(format_args!("starting {}", counted(self.contexts.into(), "context")));
-            self.run(&link, shared, stop.child_token()).await?;
-            if stop.is_cancelled() {
+            // Otherwise it was asked to end.
+            if !self.run(&link, shared, stop.child_token()).await? {
                 break;
             }
-            self.say("access was taken back");
+            self.say(link.why_revoked().unwrap_or_else(|| "access was taken back".to_owned()));
+            if stop.run_until_cancelled(sleep(ASK_INTERVAL)).await.is_none() {
+                break;
+            }
         }
         Ok(self.signals.exit().unwrap_or(Exit::Ok))
     }
@@ -138,8 +141,8 @@ impl Runner {
         }
     }
 
-    /// Works until `stop`, or until the access is taken back.
-    async fn run(&self, link: &Arc<Link>, shared: Shared, stop: CancellationToken) -> Result<(), Fail> {
+    /// Works until `stop`, until it is drained, or until access is taken back. Returns whether that was so.
+    async fn run(&self, link: &Arc<Link>, shared: Shared, stop: CancellationToken) -> Result<bool, Fail> {
         let mut settings = with_shared(self.settings.clone(), shared);
         settings.worker.concurrency = self.contexts;
         settings.worker.handlers = self.contexts;
@@ -161,10 +164,10 @@ impl Runner {
         };
         match ended {
             // The worker ends by an error then.
-            Err(_) if link.is_revoked() => Ok(()),
-            // A part of it was.
-            Err(RunError::Port(error)) if error.kind == ErrorKind::Stale => Ok(()),
-            ended => Ok(ended?),
+            Err(_) if link.is_revoked() => Ok(true),
+            // A part of it was taken back.
+            Err(RunError::Port(error)) if error.kind == ErrorKind::Stale => Ok(true),
+            ended => Ok(ended.map(|()| link.is_revoked())?),
         }
     }
 
