@@ -14,7 +14,7 @@ use crate::backend::Where;
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(flatten)]
-    work: work::Args,
+    work: work::Work,
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]

@@ -28,7 +28,7 @@ const HELD_PER_CONTEXT: u16 = 4;
 
 /// The command-line arguments of a runner that works.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(super) struct Work {
     /// The API, such as https://trawl.example; named again, the next one takes over where one is away
     #[arg(long, value_name = "URL", env = "TRAWL_API")]
     api: Vec<String>,
@@ -46,7 +46,7 @@ pub(super) struct Args {
     key: Option<PathBuf>,
 }
 
-impl Args {
+impl Work {
     pub(super) async fn run(self, global: Global) -> Outcome {
         let Some(name) = self.name else {
             return Err(Fail::usage("say what this machine is called: --name ALIAS"));
@@ -101,7 +101,7 @@ impl Runner {
                 break;
             }
         }
-        Ok(self.signals.exit().unwrap_or(Exit::Ok))
+        Ok(Exit::Ok)
     }
 
     /// Asks for access until there is some, and returns the settings to work by.
