@@ -20,7 +20,10 @@ type Answer = Result<Bytes, Problem>;
 
 /// The latest calls of a session, with their replies.
 #[derive(Default)]
-pub(super) struct Replies(Mutex<VecDeque<(&'static str, u64, Shared<BoxFuture<'static, Answer>>)>>);
+pub(super) struct Replies(Mutex<VecDeque<Kept>>);
+
+/// A call by its kind and its number, with its reply.
+type Kept = (&'static str, u64, Shared<BoxFuture<'static, Answer>>);
 
 impl Replies {
     /// Returns the reply to the call with this number: of the call that was made before, or else of `call`, which goes on

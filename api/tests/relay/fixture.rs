@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use trawl_api::{Access as Callers, Backend};
 use trawl_common::names::{ProjectName, RunnerName};
-use trawl_common::ports::{Access, Claimed, Fatal, Frontier, Joined, Joining, RunnerKey, WorkerPorts};
+use trawl_common::ports::{Access, Claimed, Fatal, Frontier, Joined, Joining, RunnerKey};
 use trawl_common::settings::{self, Settings};
 use trawl_runner::{Api, Link};
 use trawl_testkit::stand_ins::AllRequests;
@@ -89,7 +89,6 @@ pub(crate) struct Runner {
 
 /// A runner that works by hand.
 pub(crate) struct Hand {
-    pub(crate) ports: WorkerPorts,
     pub(crate) frontier: Arc<dyn Frontier>,
     _maintenance: JoinSet<Fatal>,
 }
@@ -105,7 +104,7 @@ impl Runner {
             tasks: 20,
             stop: CancellationToken::new(),
         });
-        Hand { ports, frontier, _maintenance: JoinSet::from_iter([maintenance]) }
+        Hand { frontier, _maintenance: JoinSet::from_iter([maintenance]) }
     }
 }
 

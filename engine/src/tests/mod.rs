@@ -19,7 +19,7 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::health::Health;
 use trawl_common::ports::{
-    Claim, Claimed, Completion, Disposition, Engine, Fatal, Finish, Frontier, Joined, Joining, NewWork,
+    Claim, Claimed, Completion, Disposition, Fatal, Finish, Frontier, Join, Joined, Joining, NewWork,
     Settled, Settlement,
 };
 use trawl_common::settings::Settings;

@@ -3,7 +3,7 @@
 use trawl_common::events::{CrawlEvent, EventKind};
 use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::outcome::{Reason, Terminal};
-use trawl_common::ports::{Control, Finish, Heartbeat, Stats};
+use trawl_common::ports::{Control, Finish, Heartbeat, HoldCrawl, Stats};
 use trawl_common::settings::Events;
 use trawl_common::time::UnixMs;
 

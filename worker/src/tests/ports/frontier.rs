@@ -7,8 +7,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use tokio::time::sleep;
+use trawl_common::frontier::StartReply;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{Key, StartReply};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
     self, Activity, BeatReply, Claim, Claimed, Disposition, Error, ErrorKind, Fatal, Frontier, Heartbeat,
