@@ -30,4 +30,5 @@ pub use once::once;
 pub use program::{Program, Supervisor, file_of};
 pub use proxy::{Admission, ProxyAccess};
 pub use stream::{Came, Page, Response, Stream, Work};
+pub use supervised::{End, Launch, Supervised};
 pub use version::ProgramFiles;

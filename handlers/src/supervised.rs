@@ -1,5 +1,6 @@
-//! One run of a program, with its supervisor.
+//! One run of a command, with its supervisor.
 
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -13,14 +14,13 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tracing::{Level, debug, enabled};
 use trawl_common::handler::{Answer, Verdict};
-use trawl_common::names::SpiderName;
 use trawl_common::task::TaskView;
 use trawl_common::text::printable;
 
 use crate::exec::{GRACE, Order, Report};
 use crate::items_file::{Folder, ItemsFile};
 use crate::output;
-use crate::program::Program;
+use crate::program::{Program, Supervisor};
 use crate::proxy::Admission;
 use crate::strays;
 
@@ -34,8 +34,30 @@ pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum length of a line of standard error in the log, in bytes.
 const MAX_LINE: usize = 4096;
 
-/// A running program.
-pub(crate) struct Supervised {
+/// A command to run under a supervisor, and its limits.
+pub struct Launch<'a> {
+    /// The supervisor of the run.
+    pub supervisor: &'a Supervisor,
+    /// The name of the program in the log.
+    pub name: &'a str,
+    /// The executable.
+    pub file: &'a Path,
+    /// The arguments of the executable.
+    pub arguments: Vec<OsString>,
+    /// The working directory.
+    pub folder: &'a Path,
+    /// The environment. The run also gets `TMPDIR`, a folder of its own that is removed at its end.
+    pub variables: Vec<(&'a str, &'a OsStr)>,
+    /// Maximum memory in bytes of the command and all its descendants.
+    pub memory: u64,
+    /// Maximum size in bytes of its own folder.
+    pub disk: u64,
+    /// Whether its standard error is shown on this process's own, and not only in the log.
+    pub shows_stderr: bool,
+}
+
+/// A running command.
+pub struct Supervised {
     child: Child,
     token: String,
     folder: PathBuf,
@@ -50,7 +72,7 @@ pub(crate) struct Supervised {
 
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct End {
+pub struct End {
     /// The supervisor's report; `None` if it was killed.
     pub(crate) report: Option<Report>,
     /// The last of what the program wrote to its standard error.
@@ -61,7 +83,7 @@ pub(crate) struct End {
 
 impl End {
     /// Describes the end in words that follow a program's name.
-    pub(crate) fn how(&self) -> String {
+    pub fn how(&self) -> String {
         match &self.report {
             Some(report) if report.lacked_memory(&self.stderr) => {
                 format!(
@@ -71,6 +93,52 @@ impl End {
             Some(report) => report.to_string(),
             None => "lost its supervisor, which was killed".to_owned(),
         }
+    }
+}
+
+impl Launch<'_> {
+    /// Starts the command. Returns its pipes for standard input and output.
+    ///
+    /// # Errors
+    /// If the system starts no process, or gives it no folder.
+    pub fn start(self) -> io::Result<(Supervised, ChildStdin, ChildStdout)> {
+        let token = format!("{:032x}", rand());
+        let folder = private_folder(&token)?;
+        let opened = Folder::open(&folder).inspect_err(|_| remove(&folder))?;
+        let order = Order {
+            token: &token,
+            parent: std::process::id(),
+            memory: self.memory,
+            disk: self.disk,
+            folder: &folder,
+        };
+        let mut command = self.supervisor.command();
+        command
+            .args(order.to_arguments())
+            .arg(self.file)
+            .args(self.arguments)
+            .env_clear()
+            .envs(self.variables)
+            .env(strays::ID, &token)
+            .env("TRAWL_TMP", &folder)
+            .env("TMPDIR", &folder)
+            .current_dir(self.folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A signal from a terminal is for the worker, which ends its programs itself.
+            .process_group(0);
+        let mut child = command.spawn().inspect_err(|_| remove(&folder))?;
+        let (stdin, stdout, stderr) = match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
+            (Some(stdin), Some(stdout), Some(stderr)) => (stdin, stdout, stderr),
+            _ => return Err(io::Error::other("the system gave no pipes")),
+        };
+        let (name, report, shows_stderr) = (self.name.to_owned(), token.clone(), self.shows_stderr);
+        let line = move |line: &[u8]| show(&name, line, &report, shows_stderr);
+        let line = (shows_stderr || enabled!(Level::DEBUG)).then_some(line);
+        let stderr = tokio::spawn(output::tail(stderr, line)).map(Result::unwrap_or_default).boxed().shared();
+        let running = Supervised { child, token, folder, opened, shows_stderr, stderr, _admission: None };
+        Ok((running, stdin, stdout))
     }
 }
 
@@ -86,46 +154,23 @@ impl Supervised {
         let file = program.file().map_err(io::Error::other)?;
         let admission = program.admission(task)?;
         let proxy = admission.as_ref().map(|admission| admission.variables(program.handler.proxy));
-        let token = format!("{:032x}", rand());
-        let folder = private_folder(&token)?;
-        let opened = Folder::open(&folder).inspect_err(|_| remove(&folder))?;
-        let order = Order {
-            token: &token,
-            parent: std::process::id(),
+        let environment = program.environment();
+        let own = environment.iter().map(|(name, value)| (*name, value.as_os_str()));
+        let given = variables.iter().copied().chain(proxy.into_iter().flatten());
+        let launch = Launch {
+            supervisor: &program.supervisor,
+            name: program.spider.as_str(),
+            file: &file,
+            arguments: program.handler.run[1..].iter().map(OsString::from).chain(arguments.iter().map(OsString::from)).collect(),
+            folder: &program.folder,
+            variables: own.chain(given.map(|(name, value)| (name, OsStr::new(value)))).collect(),
             memory: program.handler.memory.as_u64(),
             disk: program.handler.disk.as_u64(),
-            folder: &folder,
+            shows_stderr: program.shows_stderr,
         };
-        let mut command = program.supervisor.command();
-        command
-            .args(order.to_arguments())
-            .arg(file)
-            .args(&program.handler.run[1..])
-            .args(arguments)
-            .env_clear()
-            .envs(program.environment())
-            .envs(variables.iter().copied())
-            .envs(proxy.into_iter().flatten())
-            .env(strays::ID, &token)
-            .env("TRAWL_TMP", &folder)
-            .env("TMPDIR", &folder)
-            .current_dir(&program.folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // A signal from a terminal is for the worker, which ends its programs itself.
-            .process_group(0);
-        let mut child = command.spawn().inspect_err(|_| remove(&folder))?;
-        let (stdin, stdout, stderr) = match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
-            (Some(stdin), Some(stdout), Some(stderr)) => (stdin, stdout, stderr),
-            _ => return Err(io::Error::other("the system gave no pipes")),
-        };
-        let (spider, report, shows_stderr) = (program.spider.clone(), token.clone(), program.shows_stderr);
-        let line = move |line: &[u8]| show(&spider, line, &report, shows_stderr);
-        let line = (shows_stderr || enabled!(Level::DEBUG)).then_some(line);
-        let stderr = tokio::spawn(output::tail(stderr, line)).map(Result::unwrap_or_default).boxed().shared();
-        let _admission = admission;
-        Ok((Self { child, token, folder, opened, shows_stderr, stderr, _admission }, stdin, stdout))
+        let (mut running, stdin, stdout) = launch.start()?;
+        running._admission = admission;
+        Ok((running, stdin, stdout))
     }
 
     /// The program's own folder, which is deleted with it.
@@ -142,7 +187,7 @@ impl Supervised {
 
     /// Waits until the program and all that it started have ended. Its folder stays until `stop`. Cancelling the call
     /// loses nothing.
-    pub(crate) async fn ended(&mut self) -> End {
+    pub async fn ended(&mut self) -> End {
         self.gone().await;
         let was_killed = |status: ExitStatus| !status.success();
         if self.child.try_wait().is_ok_and(|status| status.is_some_and(was_killed)) {
@@ -176,7 +221,7 @@ impl Supervised {
     }
 
     /// Ends the program and all that it started: first by request, then by force. Deletes its folder.
-    pub(crate) async fn stop(&mut self) -> End {
+    pub async fn stop(&mut self) -> End {
         self.ask_to_end();
         if timeout(GRACE + SLACK, self.child.wait()).await.is_err() {
             // The supervisor was stopped, or hangs: the program dies with it.
@@ -201,7 +246,7 @@ impl Drop for Supervised {
 
 /// Logs a line of a program's standard error, or shows it on this process's own. The supervisor's report, which begins
 /// with `token`, is not the program's.
-fn show(spider: &SpiderName, line: &[u8], token: &str, is_shown: bool) {
+fn show(name: &str, line: &[u8], token: &str, is_shown: bool) {
     if line.is_empty() || line.starts_with(token.as_bytes()) {
         return;
     }
@@ -210,7 +255,7 @@ fn show(spider: &SpiderName, line: &[u8], token: &str, is_shown: bool) {
         // Nobody may be reading.
         let _ = writeln!(io::stderr(), "{line}");
     } else {
-        debug!(%spider, line, "the spider's program writes to its standard error");
+        debug!(name, line, "a program writes to its standard error");
     }
 }
 

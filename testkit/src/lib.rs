@@ -15,6 +15,7 @@ pub mod politeness;
 pub mod portal_site;
 pub mod ports;
 pub mod sample_sites;
+pub mod script_site;
 pub mod servers;
 pub mod shard;
 pub mod shop_site;

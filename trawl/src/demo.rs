@@ -60,6 +60,7 @@ impl Args {
             max_pages: None,
             dedup: DedupFlags::default(),
             end: EndFlags::default(),
+            render: None,
             allow_private: true,
             json: self.json,
             is_passing: true,

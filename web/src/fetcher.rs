@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::{Stream, stream};
 use reqwest::StatusCode;
-use reqwest::header::{CONNECTION, HeaderMap, HeaderValue, USER_AGENT};
+use reqwest::header::{CONNECTION, COOKIE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use rustls::ClientConfig;
 use tokio::time::timeout;
 use trawl_common::frontier::Request;
@@ -36,7 +36,7 @@ use super::own::Own;
 use super::passage::Passage;
 use super::proxy::Proxy;
 use super::redirect::Redirect;
-use super::sent::Sent;
+use super::sent::{Sent, joined};
 use super::session::{self, Session};
 use super::threads::Threads;
 use super::time_limit::within;
@@ -45,6 +45,13 @@ use super::{blame, coding, conditions, failure, kind, lenient, redirect, resolve
 
 /// The memory budget in bytes for all bodies of a fetcher that shares none.
 const DEFAULT_MEMORY: u64 = 256 << 20;
+
+/// Fields by which Chromium names itself beside its user agent.
+const CLIENT_HINTS: [HeaderName; 3] = [
+    HeaderName::from_static("sec-ch-ua"),
+    HeaderName::from_static("sec-ch-ua-mobile"),
+    HeaderName::from_static("sec-ch-ua-platform"),
+];
 
 /// Fetches pages, and keeps the connections that the next ones can use.
 #[derive(Clone, Debug)]
@@ -138,6 +145,11 @@ impl Fetcher {
         self.proxy.as_ref().map(|proxy| &*proxy.shown)
     }
 
+    /// Returns the user agent of its requests.
+    pub fn user_agent(&self) -> &str {
+        self.sent.get(USER_AGENT.as_str()).unwrap_or_default()
+    }
+
     /// Whether settings allow to ask for `url`, as far as it shows without asking a resolver.
     pub fn may_ask(&self, url: &CanonicalUrl) -> bool {
         self.guard.check(&url.to_url()).is_ok()
@@ -171,6 +183,29 @@ impl Fetcher {
         let conditions = conditions::fields(validators);
         let conditions = conditions.iter().map(|(name, text)| (name.as_str(), *text));
         [("host", host)].into_iter().chain(self.sent.iter()).chain(conditions).collect()
+    }
+
+    /// Makes a browser's request for `url` one of this fetcher: it gets its user agent, the spider's own fields, and
+    /// those of its session, beside the cookies that the browser has.
+    pub fn put_own_fields(&self, url: &CanonicalUrl, fields: &mut HeaderMap) {
+        for hint in CLIENT_HINTS {
+            fields.remove(hint);
+        }
+        let mut own = self.own_fields(url);
+        if let (Some(first), Some(rest)) = (fields.get(COOKIE), own.get(COOKIE))
+            && let Some(cookies) = joined(first, rest)
+        {
+            own.insert(COOKIE, cookies);
+        }
+        own.extend(self.common.get(USER_AGENT).map(|agent| (USER_AGENT, agent.clone())));
+        fields.extend(own);
+    }
+
+    /// Has the session, if there is one, take in the cookies that a response from `url` with these fields sets.
+    pub fn take_cookies(&self, url: &CanonicalUrl, fields: &HeaderMap) {
+        if let Some(session) = &self.session {
+            session::take_cookies(&**session, url, fields);
+        }
     }
 
     /// Sends one request for `url`, and reads the whole response within `fetch.timeout`. With validators, which must be
@@ -327,18 +362,21 @@ impl Fetcher {
     }
 
     async fn request(&self, url: &CanonicalUrl, sent: Sent) -> Result<reqwest::Response, Failure> {
+        let sent = sent.beside(self.own_fields(url));
+        let parsed = url.to_url();
+        self.guard.check_behind(self.proxy.as_ref(), &parsed).await?;
+        let response = self.send(parsed, sent).await?;
+        self.take_cookies(url, response.headers());
+        Ok(response)
+    }
+
+    /// Returns the spider's own fields for `url`, and those of its session.
+    fn own_fields(&self, url: &CanonicalUrl) -> HeaderMap {
         let mut own = self.own.as_ref().map(|own| own.fields(url)).unwrap_or_default();
         if let Some(session) = &self.session {
             session::add_fields(&**session, url, &mut own);
         }
-        let sent = sent.beside(own);
-        let parsed = url.to_url();
-        self.guard.check_behind(self.proxy.as_ref(), &parsed).await?;
-        let response = self.send(parsed, sent).await?;
-        if let Some(session) = &self.session {
-            session::take_cookies(&**session, url, &response);
-        }
-        Ok(response)
+        own
     }
 
     /// Returns the result of `call`, which requests `url` with `method`, within `fetch.timeout`. It is called once more

@@ -36,9 +36,9 @@ pub(super) fn add_fields(session: &dyn Session, url: &CanonicalUrl, own: &mut He
     }
 }
 
-/// Has a session take in what the response from `url` sets.
-pub(super) fn take_cookies(session: &dyn Session, url: &CanonicalUrl, response: &reqwest::Response) {
-    let values: Vec<String> = response.headers().get_all(SET_COOKIE).iter().map(kind::text).collect();
+/// Has a session take in what the response from `url` with these fields sets.
+pub(super) fn take_cookies(session: &dyn Session, url: &CanonicalUrl, fields: &HeaderMap) {
+    let values: Vec<String> = fields.get_all(SET_COOKIE).iter().map(kind::text).collect();
     if !values.is_empty() {
         session.set_cookies(url, &values);
     }

@@ -7,7 +7,8 @@
 //!    the host, one of the host's address, and a place among slow pages if its domain may be slow.
 //! 3. `fetch::dispatcher`: counts the start, and runs the page.
 //! 4. `fetch::page`: the page's `history`, the response cache or a fetch ([`trawl_web`]), on separate threads
-//!    (`schedule::apart`) if it may keep them busy; then `parse` calls [`trawl_extract`].
+//!    (`schedule::apart`) if it may keep them busy; `render`, if a browser is to run its scripts; then `parse` calls
+//!    [`trawl_extract`].
 //! 5. `store`: puts the page's items into the sinks of its spider.
 //! 6. `settle`: stores how pages ended in the history (`page_ends`), and passes their outcomes and links to
 //!    the engine, which makes these permanent. Whether a failure is retried was decided where it was met, by
@@ -20,11 +21,11 @@
 //! no waiting resolves stops the whole worker ([`Health::fatal`]), except for that of a sink, which stops only its
 //! spider.
 //!
-//! Requests of spiders' programs go through `proxy`. `trial` fetches and reads one page for trying a spider, in no
+//! Requests of spiders' programs and of browsers go through `proxy`. `trial` fetches and reads one page for trying a spider, in no
 //! crawl and by the same rules. Both ask hosts through `schedule::polite`.
 //!
 //! Modules use only those before them in this list: `context`, `parse`, `programs`, `spiders`, `job`, `telemetry`,
-//! `claim`, `schedule`, `fetch`, `store`, `settle`, `tasks`, `proxy`, `trial`, `worker`.
+//! `claim`, `schedule`, `proxy`, `render`, `fetch`, `store`, `settle`, `tasks`, `trial`, `worker`.
 
 mod claim;
 #[cfg(feature = "cli")]
@@ -35,6 +36,7 @@ mod job;
 mod parse;
 mod programs;
 mod proxy;
+mod render;
 mod schedule;
 mod settle;
 mod spiders;
@@ -58,7 +60,7 @@ use trawl_common::names::WorkerId;
 use trawl_common::ports::WorkerPorts;
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
-pub use trial::{PageReader, TaskTrial, TrialSession, Trials};
+pub use trial::{PageReader, PageRenderer, TaskTrial, TrialSession, Trials};
 pub use worker::RunError;
 use worker::Worker;
 

@@ -2,6 +2,7 @@
 
 mod adhoc;
 mod api;
+mod browser;
 mod bytes;
 mod cache;
 mod check;
@@ -46,6 +47,7 @@ use std::path::PathBuf;
 
 pub use adhoc::Adhoc;
 pub use api::{Api, ApiToken, NoToken, Proof};
+pub use browser::Browser;
 pub use cache::{Cache, Encoding};
 pub use dedup::Dedup;
 pub use events::Events;
@@ -109,6 +111,8 @@ pub struct Settings {
     pub urls: Urls,
     /// Fetching of pages.
     pub fetch: Fetch,
+    /// Browsers that render pages.
+    pub browser: Browser,
     /// Limits of sources.
     pub producer: Producer,
     /// The failures that are retried.
@@ -168,6 +172,7 @@ impl Default for Settings {
             politeness: Politeness::default(),
             urls: Urls::default(),
             fetch: Fetch::default(),
+            browser: Browser::default(),
             producer: Producer::default(),
             retry: Retry::default(),
             worker: Worker::default(),

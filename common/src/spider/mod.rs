@@ -24,6 +24,7 @@ mod pages;
 mod paginate;
 pub mod pattern;
 mod politeness;
+mod render;
 mod request;
 mod retry;
 mod scope;
@@ -55,6 +56,7 @@ pub use overrides::SpiderOverrides;
 pub use pages::{PageFollow, PageForm, PageKind, PageMatch};
 pub use paginate::{Paginate, PaginateBy, Parameter};
 pub use politeness::PolitenessOverrides;
+pub use render::Render;
 pub use request::Request;
 pub use retry::RetryOverrides;
 pub use scope::{LinkVerdict, Scope};
@@ -110,6 +112,8 @@ pub struct Spider {
     pub retry: RetryOverrides,
     /// Additions to each request.
     pub request: Request,
+    /// Whether a browser renders its pages.
+    pub render: Render,
     /// The rules for responses that are not pages.
     pub ban: Ban,
     /// The session that its requests are part of; `None` if it keeps none.
@@ -155,6 +159,7 @@ impl Spider {
             politeness: PolitenessOverrides::default(),
             retry: RetryOverrides::default(),
             request: Request::default(),
+            render: Render::default(),
             ban: Ban::default(),
             session: None,
             login: None,

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use super::{Follow, Spider};
+use super::{Follow, Render, Spider};
 use crate::frontier::DedupScope;
 use crate::politeness::rate::Rate;
 use crate::settings::SinkSettings;
@@ -18,6 +18,8 @@ pub struct SpiderOverrides {
     pub max_pages: Option<NonZeroU64>,
     /// The URLs that count as seen.
     pub dedup: Option<DedupScope>,
+    /// Whether pages are rendered.
+    pub render: Option<Render>,
     /// The destinations of items.
     pub sinks: Option<Vec<SinkSettings>>,
 }
@@ -29,6 +31,7 @@ impl SpiderOverrides {
         spider.politeness.rate = self.rate.or(spider.politeness.rate);
         spider.max_pages = self.max_pages.or(spider.max_pages);
         spider.dedup = self.dedup.or(spider.dedup);
+        spider.render = self.render.unwrap_or(spider.render);
         spider.sinks = self.sinks.clone().or(spider.sinks);
         if self.follow {
             spider.follow.get_or_insert_with(Follow::default);

@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
 use trawl_cli::{
@@ -23,7 +24,7 @@ use trawl_common::ports::SinkFactory;
 use trawl_common::settings::{Settings, SinkSettings};
 use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::folder::Folder;
-use trawl_common::spider::{Spider, SpiderOverrides};
+use trawl_common::spider::{Render, Spider, SpiderOverrides};
 use trawl_common::time::UnixMs;
 use trawl_producer::{Html, NoStart, RunPlan, RunStart, Source};
 
@@ -79,6 +80,9 @@ pub(crate) struct Args {
     pub(crate) dedup: DedupFlags,
     #[command(flatten)]
     pub(crate) end: EndFlags,
+    /// Render pages in a browser before they are read [default: what the spider's file says]
+    #[arg(long, value_name = "WHEN", value_parser = PossibleValuesParser::new(Render::NAMES).try_map(|name| name.parse::<Render>()))]
+    pub(crate) render: Option<Render>,
     /// Allow loopback, private and link-local addresses
     #[arg(long)]
     pub(crate) allow_private: bool,
@@ -227,6 +231,7 @@ impl Args {
             follow: self.follow,
             max_pages: self.max_pages,
             dedup: self.dedup.said(),
+            render: self.render,
             sinks: (!self.out.is_empty()).then(out),
         }
     }

@@ -1,5 +1,6 @@
 //! `trawl doctor`: what may go wrong, before it does.
 
+mod browser;
 mod machine;
 
 use anstream::println;
@@ -39,6 +40,7 @@ impl Args {
         let mut all = settings.manners();
         all.extend(spiders(&settings));
         all.extend(machine::examine(&settings));
+        all.push(browser::examine(&settings));
         if !self.embedded {
             let servers = fleet::examine(&settings).await;
             let is_up = servers.iter().all(|finding| finding.verdict != Verdict::Error);

@@ -5,6 +5,7 @@ use std::time::Instant;
 use trawl_cli::{ArgumentFlags, Fail, Outcome, SpiderArg};
 use trawl_common::exit::Exit;
 use trawl_common::settings::Settings;
+use trawl_common::spider::{Render, SpiderOverrides};
 use trawl_common::task::Recipe;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -21,13 +22,16 @@ pub(crate) struct Args {
     #[arg(value_name = "URL|FILE", required_unless_present = "task")]
     page: Option<Place>,
     /// In place of a page: a task for the spider's program, as its recipe
-    #[arg(long, value_name = "RECIPE", conflicts_with_all = ["page", "url", "links", "from", "carry"])]
+    #[arg(long, value_name = "RECIPE", conflicts_with_all = ["page", "url", "render", "links", "from", "carry"])]
     task: Option<Recipe>,
     #[command(flatten)]
     arguments: ArgumentFlags,
     /// The URL that a saved page is from: what its links are relative to
     #[arg(long, value_name = "URL")]
     url: Option<CanonicalUrl>,
+    /// Render the page in a browser, whatever the spider's file says
+    #[arg(long)]
+    render: bool,
     /// List the page's links, and which of them are followed
     #[arg(long)]
     links: bool,
@@ -44,7 +48,9 @@ pub(crate) struct Args {
 impl Args {
     pub(super) async fn run(self, mut settings: Settings) -> Outcome {
         settings.fetch.allow_private |= self.allow_private;
-        let folder = self.spider.folder(&settings, self.arguments.arguments()?)?;
+        let render = self.render.then_some(Render::Always);
+        let overrides = SpiderOverrides { render, ..SpiderOverrides::default() };
+        let folder = self.spider.folder(&settings, self.arguments.arguments()?)?.with_overrides(overrides);
         if let Some(recipe) = self.task {
             return attempt_task::run(&self.spider, &folder, recipe, self.json, settings).await;
         }

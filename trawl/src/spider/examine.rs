@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use trawl_browser::Chromium;
 use trawl_cli::{Fail, SpiderArg, unusable};
 use trawl_common::settings::Settings;
 use trawl_common::spider::arguments::Arguments;
@@ -33,6 +34,9 @@ pub(crate) fn load(
     if let Some(handler) = &spider.handler {
         let runnable = trawl_handlers::file_of(handler, &folder.program_folder(&spider.name));
         runnable.map_err(|error| Fail::usage(format!("[handler] run: {error}")))?;
+    }
+    if spider.render.needs_browser() {
+        Chromium::find(&settings.browser).map_err(|error| Fail::usage(format!("render: {error}")))?;
     }
     match Ready::new(&spider, &settings.fetch) {
         Ok(ready) => Ok((spider, ready)),

@@ -19,7 +19,7 @@ use trawl_common::web::response::Response;
 use trawl_common::web::url::{CanonicalUrl, InvalidUrl};
 use trawl_extract::{Extraction, Extractor, LoginPlan, Ready, Tried};
 use trawl_web::Fetcher;
-use trawl_worker::{HandlerProxy, PageReader, TrialSession};
+use trawl_worker::{HandlerProxy, PageReader, PageRenderer, TrialSession};
 
 use super::examine::load;
 
@@ -31,6 +31,8 @@ pub(super) struct Trial {
     login: Option<LoginPlan>,
     extractor: Arc<Extractor>,
     reader: PageReader,
+    /// Renders its pages, if the spider wants that.
+    renderer: Option<PageRenderer>,
     fetcher: Fetcher,
     settings: Arc<Settings>,
     alone: Embedded,
@@ -130,10 +132,12 @@ impl Trial {
         let reader = reader
             .with_program(&spider, folder.program_folder(&spider.name), &proxy)
             .map_err(|error| Fail::usage(error.to_string()))?;
+        let renderer = spider.render.needs_browser().then(|| PageRenderer::new(&proxy)).transpose();
+        let renderer = renderer.map_err(|error| Fail::usage(format!("render: {error}")))?;
         let fetcher = Fetcher::from_spider(&spider, &settings.fetch)
             .map_err(|error| Fail::usage(format!("[fetch]: {error}")))?;
         let extractor = Arc::new(extractor);
-        Ok(Self { spider, scope, bans, login, extractor, reader, fetcher, settings, alone })
+        Ok(Self { spider, scope, bans, login, extractor, reader, renderer, fetcher, settings, alone })
     }
 
     /// Logs in, if the spider does, so that pages are fetched in the session; `None` if it keeps none.
@@ -148,10 +152,14 @@ impl Trial {
         Ok(session)
     }
 
-    /// Fetches a page.
+    /// Fetches a page, and renders it if the spider wants that.
     pub(super) async fn fetch(&self, url: &CanonicalUrl) -> Result<Response, Fail> {
         let fetched = self.fetcher.fetch_for(url, &self.scope, &self.bans).await;
-        fetched.map_err(|reason| Fail::run(format!("{url}: {reason}")))
+        let response = fetched.map_err(|reason| Fail::run(format!("{url}: {reason}")))?;
+        let Some(renderer) = &self.renderer else { return Ok(response) };
+        let landed = response.redirected_to.clone().unwrap_or_else(|| url.clone());
+        let rendered = renderer.render(&self.spider, &self.scope, &self.fetcher, &landed, response).await;
+        rendered.map_err(|why| Fail::run(format!("{url}: {why}")))
     }
 
     /// Reads a response to the URL of a page that was given these values by what is called `from`.

@@ -111,13 +111,13 @@ async fn fetch(
     // To take many links in takes long as well.
     let is_linking = matches!(&processed, Ok(Processed::Settled(settlement)) if settlement.has_many_links());
     let place = is_linking.then(|| -> InFlightGuard { Box::new(under_way.in_place()) });
-    if let Ok(Processed::ForProgram(_) | Processed::Without(_)) = &processed {
-        // Programs take their own time, during which others are fetched.
+    if let Ok(Processed::ForOthers(_) | Processed::Without(_)) = &processed {
+        // Programs and browsers take their own time, during which others are fetched.
         fetch_permit = fetch_permit.filter(|_| is_alone);
     }
     let settlement = match processed {
         Ok(Processed::Settled(settlement)) => settlement,
-        Ok(Processed::ForProgram(page)) => unless_panicked(job, page.settled(fetching)).await,
+        Ok(Processed::ForOthers(page)) => unless_panicked(job, page.settled(fetching)).await,
         Ok(Processed::Without(without)) => {
             let (job_then, no_page) = *without;
             unless_panicked(job, hand_over(fetching, job_then, no_page)).await
@@ -134,7 +134,7 @@ async fn fetch(
 /// Whether its host gave an answer, whatever that was.
 fn is_answered(processed: &Processed) -> bool {
     let outcome = match processed {
-        Processed::ForProgram(_) => None,
+        Processed::ForOthers(_) => None,
         Processed::Settled(settlement) => settlement.outcome(),
         Processed::Without(without) => Some(&without.1.outcome),
     };

@@ -13,6 +13,7 @@ use self::known_links::KnownLinks;
 use crate::context::Context;
 use crate::parse::Parser;
 use crate::programs::Watch;
+use crate::render::Renderer;
 use crate::schedule::Scheduling;
 use crate::schedule::sessions::Sessions;
 use crate::spiders::Spiders;
@@ -33,6 +34,8 @@ pub(crate) struct Fetching {
     pub(crate) sessions: Arc<Sessions>,
     /// The threads for fetches that may keep them busy.
     pub(crate) threads: Threads,
+    /// Renders the pages of spiders that want it.
+    pub(crate) renderer: Renderer,
     pub(crate) latencies: Arc<Latencies>,
     pub(crate) known_links: Arc<KnownLinks>,
     pub(crate) url_log: Arc<UrlLog>,

@@ -13,12 +13,14 @@ use tokio::time::{Instant, Sleep, sleep};
 use trawl_common::frontier::outcome::is_welcoming;
 use trawl_common::host_schedules::HostPermit;
 use trawl_common::metrics;
+use trawl_common::names::CrawlRef;
+use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_web::{Passed, PassedBody};
 
 use super::credentials::Run;
 use super::refusal::{Body, BoxError, Refusal};
-use super::{HandlerProxy, permits};
+use super::{HandlerProxy, User, permits};
 
 /// Forwards a request when its host may be asked, and returns its response. The host's response counts for
 /// its back-off; the program gets it unchanged.
@@ -29,8 +31,20 @@ pub(super) async fn forward(
 ) -> Result<Response<Body>, Refusal> {
     let url = target(&request)?;
     let (policy, permit) = permits::request(proxy, &run.user, &url).await?;
+    send(proxy, (&run.user, run.crawl.as_ref()), &policy.key, Some(permit), request).await
+}
+
+/// Forwards a request of a user, for a crawl if it is of one, to a host that may be asked. `permit` ends with the
+/// response; a request that follows another one needs none.
+pub(super) async fn send(
+    proxy: &Arc<HandlerProxy>,
+    (user, crawl): (&User, Option<&CrawlRef>),
+    host: &HostKey,
+    permit: Option<HostPermit>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Refusal> {
     let begun = Instant::now();
-    let answer = run.user.passage.send(request).await;
+    let answer = user.passage.send(request).await;
     let Passed { response, refusal } = match answer {
         Ok(passed) => passed,
         Err(failure) => {
@@ -40,10 +54,10 @@ pub(super) async fn forward(
     };
     let status = response.status().as_u16();
     let is_welcome = is_welcoming(status);
-    let under_way = UnderWay { permit: Some(permit), is_welcome, status, begun };
+    let under_way = UnderWay { permit, is_welcome, status, begun };
     if let Some(refusal) = refusal {
-        let (asker, politeness) = (&proxy.asker, &run.user.own.politeness);
-        if let Err(error) = asker.back_off(&policy.key, politeness, &refusal, run.crawl.as_ref()).await {
+        let (asker, politeness) = (&proxy.asker, &user.own.politeness);
+        if let Err(error) = asker.back_off(host, politeness, &refusal, crawl).await {
             asker.schedules.health.ends_by(error);
         }
     }

@@ -1,5 +1,5 @@
-//! The proxy for the programs of spiders (`TRAWL_PROXY`): requests that a program sends through it follow the
-//! worker's own rules.
+//! The proxy for the programs of spiders (`TRAWL_PROXY`) and for browsers (`page`): requests that a program sends
+//! through it follow the worker's own rules.
 //!
 //! 1. `listen`: accepts connections, on a port of this machine that is opened for the first run of a program.
 //! 2. `credentials`: finds the run of a request.
@@ -15,6 +15,7 @@ mod credentials;
 mod flights;
 mod forward;
 mod listen;
+pub(crate) mod page;
 mod permits;
 mod refusal;
 #[cfg(test)]
@@ -55,10 +56,10 @@ pub struct HandlerProxy {
     stop: CancellationToken,
 }
 
-/// A spider whose program uses it.
-struct User {
-    own: AsSpider,
-    passage: Passage,
+/// A spider whose program or browser uses it.
+pub(crate) struct User {
+    pub(crate) own: AsSpider,
+    pub(crate) passage: Passage,
 }
 
 /// Access for the runs of one spider's program.

@@ -35,6 +35,19 @@ pub(super) async fn request(
     .await
 }
 
+/// Returns the policy of the host of `url`, if its robots.txt allows a request that takes no slot.
+pub(super) async fn without_slot(
+    proxy: &Arc<HandlerProxy>,
+    user: &Arc<User>,
+    url: &CanonicalUrl,
+) -> Result<HostPolicy, Refusal> {
+    wait(proxy, async {
+        may_ask(proxy, user, url).await?;
+        policy(proxy, user, url).await
+    })
+    .await
+}
+
 /// Waits for a permit to connect to the host of `url`, or for a further exchange on a connection. The content
 /// cannot be seen, so robots.txt does not apply.
 pub(super) async fn exchange(

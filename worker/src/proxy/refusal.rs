@@ -77,8 +77,7 @@ impl Refusal {
     }
 
     pub(super) fn into_response(self) -> Response<Body> {
-        let text = Full::new(Bytes::from(format!("trawl: {}\n", self.why)));
-        let mut response = Response::new(text.map_err(|never| match never {}).boxed_unsync());
+        let mut response = Response::new(full(format!("trawl: {}\n", self.why).into()));
         *response.status_mut() = self.status;
         let fields = response.headers_mut();
         fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
@@ -137,6 +136,11 @@ impl From<NotAsked> for Refusal {
             }
         }
     }
+}
+
+/// Returns a body with these bytes.
+pub(super) fn full(bytes: Bytes) -> Body {
+    Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
 }
 
 /// Returns an empty body.

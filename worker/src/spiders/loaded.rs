@@ -8,7 +8,7 @@ use trawl_common::ports::{FileStore, Sink};
 use trawl_common::settings::{Politeness, Retry};
 use trawl_common::spider::{Bans, Download, FileHash, Scope, Spider};
 use trawl_extract::Extractor;
-use trawl_web::Fetcher;
+use trawl_web::{Fetcher, Passage};
 
 use super::empty_fields::EmptyFields;
 use super::recent_items::RecentItems;
@@ -32,6 +32,8 @@ pub(crate) struct LoadedSpider {
     pub(crate) fetcher: Fetcher,
     /// Like `fetcher`, but on separate threads.
     pub(crate) apart: Fetcher,
+    /// The way of its browser's requests, if its pages are rendered.
+    pub(crate) passage: Option<Passage>,
     pub(crate) extractor: Arc<Extractor>,
     pub(crate) empty_fields: EmptyFields,
     pub(crate) recent_items: RecentItems,

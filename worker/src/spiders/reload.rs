@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
+use trawl_browser::Chromium;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{self, FileStore, Sink};
 use trawl_common::spider::{FileHash, Handler, Spider};
@@ -152,6 +153,13 @@ impl Spiders {
         let fetch = spider.request.apply(&self.settings.fetch);
         let fetcher = Fetcher::from_spider(&spider, &self.settings.fetch)?.within(self.memory.clone());
         let apart = fetcher.on(&self.threads)?;
+        let passage = match spider.render.needs_browser() {
+            true => {
+                Chromium::find(&self.settings.browser)?;
+                Some(apart.passage()?)
+            }
+            false => None,
+        };
         let proxy = (self.proxy)(&spider, &apart)?;
         let program = Running::new(&spider, self.folder.program_folder(name), proxy, false)?;
         Ok(LoadedSpider {
@@ -163,6 +171,7 @@ impl Spiders {
             robots_name: fetch.robots_name().unwrap_or_default(),
             apart,
             fetcher,
+            passage,
             extractor: Arc::new(extractor),
             empty_fields: EmptyFields::new(&spider),
             recent_items: RecentItems::new(&spider),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use trawl_browser::NoBrowser;
 use trawl_common::mistake::Mistake;
 use trawl_common::names::SpiderName;
 use trawl_common::ports;
@@ -31,6 +32,9 @@ pub enum Unready {
     /// A crawl brings a program that the files of this machine do not have.
     #[error("its [handler] is not that of {}, and a worker runs only what its own files say: a crawl that was opened before that was changed has to be cancelled", .0.display())]
     ForeignProgram(PathBuf),
+    /// Its pages are rendered, and no browser can be run here.
+    #[error("`render`: {0}")]
+    Browser(#[from] NoBrowser),
     /// A sink cannot be opened with its settings.
     #[error(transparent)]
     Sink(#[from] ports::Error),

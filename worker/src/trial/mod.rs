@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use session::TrialSession;
+use trawl_browser::{Chromium, NoBrowser};
 use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::outcome::{Class, Failure, Skip};
 use trawl_common::frontier::{Request, Work};
@@ -16,6 +17,7 @@ use trawl_common::settings::Settings;
 use trawl_common::spider::{Scope, Spider};
 use trawl_common::task::TaskView;
 use trawl_common::web::response::Response;
+use trawl_common::web::sniff::is_html;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction, Extractor, Link, LinkKind, Tried, Untried};
 use trawl_handlers::{CannotRun, Ended, FilePosition, Stream};
@@ -24,7 +26,10 @@ pub use trials::Trials;
 
 use crate::parse::Parser;
 use crate::programs::{Came, PageAbout, Reading, Running, Unread, read_page};
-use crate::proxy::HandlerProxy;
+use crate::proxy::page::OnBehalf;
+use crate::proxy::{HandlerProxy, User};
+use crate::render::{Renderer, Unrendered};
+use crate::schedule::polite::AsSpider;
 use crate::spiders::Unready;
 
 /// Reads pages as a worker does.
@@ -133,6 +138,47 @@ async fn read_by(
             Err(Untried::Skipped(Skip::Handler, "the program leaves this page out".to_owned()))
         }
         Err(Unread::NotRun(why)) => Err(Failure::new(Class::Handler, why).into()),
+    }
+}
+
+/// Renders pages as a worker does.
+pub struct PageRenderer(Renderer);
+
+impl PageRenderer {
+    /// Starts with browsers whose requests go through `proxy`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no page can be rendered on this machine.
+    pub fn new(proxy: &Arc<HandlerProxy>) -> Result<Self, NoBrowser> {
+        Chromium::find(&proxy.settings().browser)?;
+        Ok(Self(Renderer::new(proxy)))
+    }
+
+    /// Returns the response with the document that a page's scripts leave, if it is HTML. `landed` is the URL that it
+    /// is from; `fetcher` makes the browser's requests for `spider`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why it is not rendered.
+    pub async fn render(
+        &self,
+        spider: &Spider,
+        scope: &Scope,
+        fetcher: &Fetcher,
+        landed: &CanonicalUrl,
+        response: Response,
+    ) -> Result<Response, String> {
+        if !is_html(response.content_type(), &response.body) {
+            return Ok(response);
+        }
+        let passage = fetcher.passage().map_err(|error| error.to_string())?;
+        let own = AsSpider::new(spider, self.0.settings(), fetcher.clone());
+        let on_behalf = OnBehalf { user: User { own, passage }, crawl: None, scope: scope.clone() };
+        self.0.render(on_behalf, landed, response).await.map_err(|unrendered| match unrendered {
+            Unrendered::NoPage(no_page) => no_page.to_string(),
+            Unrendered::Later(why, _) => why,
+        })
     }
 }
 

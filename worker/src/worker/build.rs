@@ -19,6 +19,7 @@ use crate::fetch::known_links::KnownLinks;
 use crate::parse::Parser;
 use crate::programs::Watch;
 use crate::proxy::HandlerProxy;
+use crate::render::Renderer;
 use crate::schedule::Scheduling;
 use crate::schedule::domains::FETCH_THREADS;
 use crate::schedule::polite::PoliteClient;
@@ -59,6 +60,7 @@ impl Worker {
         let tasks = runner(&scheduling.asker);
         let proxy = HandlerProxy::new(scheduling.asker.clone());
         let proxy_ends = proxy.until_dropped();
+        let renderer = Renderer::new(&proxy);
         let spiders = load_spiders(&context, folder, &ports, &threads, &proxy)?;
         let at_once = tasks.as_ref().map(|(_, at_once)| *at_once);
         let Joined { frontier, maintenance } = join(&context, &*ports.engine, &spiders, at_once, &stop);
@@ -79,6 +81,7 @@ impl Worker {
             parser,
             sessions: Arc::clone(&sessions),
             threads,
+            renderer,
             latencies: Arc::clone(&latencies),
             known_links: Arc::clone(&known_links),
             url_log: Arc::clone(&url_log),

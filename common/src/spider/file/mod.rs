@@ -40,7 +40,7 @@ use self::given::Given;
 use self::notes::Notes;
 use self::section::Section;
 use super::arguments::Declarations;
-use super::{ItemRule, Origin, Spider};
+use super::{ItemRule, Origin, Render, Spider};
 use crate::frontier::DedupScope;
 use crate::mistake::{Mistake, Place};
 
@@ -122,6 +122,7 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
     let has_home = !spider.home().is_empty() || notes.lacks_arguments();
     spider.request =
         file.within("request", |section| request::request(section, has_home)).unwrap_or_default();
+    spider.render = file.read("render", render).unwrap_or_default();
     spider.ban = file.within("ban", ban::ban).unwrap_or_default();
     let start = file.get("start");
     spider.handler = file.within("handler", handler::handler).flatten();
@@ -151,6 +152,15 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
         spider.webhooks = webhooks::webhooks(&given);
     }
     file.end();
+}
+
+/// Reads `render`: whether a browser renders its pages.
+fn render(given: &Given<'_>) -> Option<Render> {
+    let render: Render = given.variant()?;
+    match given.notes.is_tried() && render.needs_browser() {
+        true => given.wrong("no browser runs where a spider is tried over HTTP"),
+        false => Some(render),
+    }
 }
 
 /// Reads `[login]`, with which a spider has a session.

@@ -92,6 +92,8 @@ impl RememberedPage {
         items.iter_mut().for_each(|item| item.change = Some(change));
         let validators = match response.redirected_to {
             Some(_) => Validators::default(),
+            // Its scripts may find something new although the document has not changed.
+            None if job.spider.passage.is_some() => Validators::default(),
             None => Validators::from_headers(&response.headers),
         };
         Some(PageVisit::Visited(Visited {

@@ -7,6 +7,7 @@ mod identity;
 mod items;
 mod links;
 mod read;
+mod rendered;
 mod response;
 mod transfer;
 mod without;
@@ -23,6 +24,7 @@ pub(super) use self::without::hand_over;
 use self::cached::response;
 use self::history::RememberedPage;
 use self::read::read;
+use self::rendered::{is_rendered, rendered};
 use self::without::without_page;
 use crate::fetch::Fetching;
 use crate::job::ClaimedUrl;
@@ -36,8 +38,10 @@ use crate::schedule::sessions::Visit;
 /// 2. Looks into the response cache.
 /// 3. Fetches, following redirects.
 /// 4. Stores the response in the cache.
-/// 5. Extracts, unless the spider's program reads the page: that takes its own time, after all this. The same
-///    holds for a program that handles failures.
+/// 5. Has a browser render the page, if the spider wants it.
+/// 6. Extracts, or has the spider's program read the page.
+///
+/// A browser and a program take their own time, after all this. The same holds for a program that handles failures.
 ///
 /// A file is downloaded instead: it has no history and no cache, and nothing is extracted from it.
 ///
@@ -64,8 +68,8 @@ pub(crate) async fn process(fetching: &Fetching, mut job: ClaimedUrl, permit: Ho
         }
     };
     let fetched = Fetched { job, history, response, visit };
-    match fetched.job.reader().is_some() {
-        true => Processed::ForProgram(Box::new(fetched)),
+    match fetched.job.reader().is_some() || is_rendered(&fetched.job, &fetched.response) {
+        true => Processed::ForOthers(Box::new(fetched)),
         false => Processed::Settled(fetched.settled(fetching).await),
     }
 }
@@ -74,8 +78,8 @@ pub(crate) async fn process(fetching: &Fetching, mut job: ClaimedUrl, permit: Ho
 pub(crate) enum Processed {
     /// Its outcome is known.
     Settled(Settlement),
-    /// It was fetched, and the spider's program is to read it.
-    ForProgram(Box<Fetched>),
+    /// It was fetched, and a browser is to render it, or the spider's program to read it.
+    ForOthers(Box<Fetched>),
     /// It failed, and the spider's program is to handle the failure.
     Without(Box<(ClaimedUrl, NoPage)>),
 }
@@ -89,9 +93,13 @@ pub(crate) struct Fetched {
 }
 
 impl Fetched {
-    /// Reads the page, and returns its settlement.
+    /// Renders the page if its spider wants it, reads it, and returns its settlement.
     pub(crate) async fn settled(self, fetching: &Fetching) -> Settlement {
         let Self { mut job, history, response, visit } = self;
+        let response = match rendered(fetching, &mut job, response, visit.as_ref()).await {
+            Ok(response) => response,
+            Err(outcome) => return Settlement::from_job(job, outcome),
+        };
         match read(fetching, &mut job, &history, response, visit.as_deref()).await {
             Ok(Some((output, memory))) => Settlement::done(job, output, memory),
             Ok(None) => Settlement::from_job(job, Outcome::Skipped(Skip::ContentType)),

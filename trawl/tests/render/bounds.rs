@@ -1,0 +1,78 @@
+//! No page holds up another, and a browser that dies costs nothing.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use tokio::time::{sleep, timeout};
+use trawl_testkit::script_site::ScriptSite;
+
+use crate::support::{LIMIT, Workspace, shop, stats};
+
+#[tokio::test]
+async fn a_page_that_never_ends_fails_alone_and_a_dialog_is_closed() {
+    let site = ScriptSite::serve().await;
+    site.page("/", "<a href=/endless>1</a><a href=/busy>2</a><a href=/dialog>3</a><a href=/polls>4</a><a href=/crash>5</a>");
+    site.page("/endless", "<h1>Endless</h1><script>for (;;) {}</script>");
+    site.page("/busy", "<h1>Busy</h1><script>addEventListener('load', () => setTimeout(() => { for (;;) {} }))</script>");
+    site.page("/dialog", "<script>alert(1); confirm(2); prompt(3); document.write('<h1>Dialog</h1>')</script>");
+    site.page("/polls", "<h1>Polls</h1><script>setInterval(() => fetch('/none'), 100)</script>");
+    let workspace = Workspace::new(&site);
+    let settings = [("TRAWL__FETCH__TIMEOUT", "3s"), ("TRAWL__RETRY__MAX", "0")];
+    let stats = stats(&workspace.crawl_with(&[], &settings).await);
+    let mut names: Vec<_> = workspace.items().iter().map(|item| item["fields"]["name"].clone()).collect();
+    names.retain(|name| !name.is_null());
+    names.sort_by_key(ToString::to_string);
+    assert_eq!((names, &stats["failed"]), (vec![json!("Dialog"), json!("Polls")], &json!(3)), "{stats}");
+}
+
+#[tokio::test]
+async fn a_killed_browser_costs_neither_a_page_nor_a_retry() {
+    let site = ScriptSite::serve().await;
+    shop(&site, 12);
+    let workspace = Workspace::new(&site);
+    let crawl = workspace.start(&[], &[("TRAWL__RETRY__MAX", "0"), ("TRAWL__BROWSER__CONTEXTS", "2")]);
+    let worker = crawl.id().unwrap();
+    let killing = async {
+        for hats in [3, 6] {
+            while site.paths().iter().filter(|path| path.starts_with("/api/hat/")).count() < hats {
+                sleep(Duration::from_millis(20)).await;
+            }
+            let browser = browser_of(worker).unwrap();
+            kill_process(browser, Signal::KILL).unwrap();
+        }
+    };
+    let (output, ()) = tokio::join!(timeout(LIMIT, crawl.wait_with_output()), killing);
+    let stats = stats(&output.unwrap().unwrap());
+    assert_eq!((&stats["done"], &stats["failed"]), (&json!(13), &json!(0)), "{stats}");
+    assert_eq!(workspace.items().len(), 13);
+    assert_eq!(browser_of(worker), None, "none is left");
+}
+
+/// Returns the process of the browser that a worker has started.
+fn browser_of(worker: u32) -> Option<Pid> {
+    let all: Vec<u32> = fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
+        .collect();
+    let is_browser = |pid: &u32| {
+        let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        // Its other processes have a type.
+        command.contains("--remote-debugging-pipe") && !command.contains("--type=") && !command.contains("handler-exec")
+    };
+    let pid = all.into_iter().filter(is_browser).find(|pid| is_below(*pid, worker))?;
+    Pid::from_raw(pid.cast_signed())
+}
+
+fn is_below(mut pid: u32, above: u32) -> bool {
+    while pid > 1 {
+        if pid == above {
+            return true;
+        }
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse().ok());
+        pid = parent.unwrap_or_default();
+    }
+    false
+}

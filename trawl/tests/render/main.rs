@@ -1,0 +1,109 @@
+//! Pages that Chromium renders, crawled as a person crawls them.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod bounds;
+mod manners;
+mod support;
+
+use serde_json::json;
+use trawl_testkit::script_site::ScriptSite;
+
+use support::{Workspace, shop};
+
+#[tokio::test]
+async fn a_page_whose_items_scripts_make_is_extracted_and_its_links_are_followed() {
+    let site = ScriptSite::serve().await;
+    shop(&site, 3);
+    let workspace = Workspace::new(&site);
+    let stats = workspace.crawl(&[]).await;
+    assert_eq!((&stats["done"], &stats["failed"]), (&json!(4), &json!(0)), "{stats}");
+    let mut names: Vec<_> =
+        workspace.items().iter().filter_map(|item| item["fields"]["name"].as_str().map(str::to_owned)).collect();
+    names.sort();
+    assert_eq!(names, ["Hat 0 \u{e4}", "Hat 1 \u{e4}", "Hat 2 \u{e4}"]);
+}
+
+#[tokio::test]
+async fn without_a_browser_the_same_pages_give_nothing() {
+    let site = ScriptSite::serve().await;
+    shop(&site, 3);
+    let workspace = Workspace::new(&site);
+    let stats = workspace.crawl(&["--render", "never"]).await;
+    assert_eq!((&stats["done"], site.paths()), (&json!(1), vec!["/".to_owned()]), "{stats}");
+}
+
+#[tokio::test]
+async fn the_document_is_asked_for_once_and_by_the_crawlers_name_as_is_all_that_the_page_needs() {
+    let site = ScriptSite::serve().await;
+    shop(&site, 0);
+    let workspace = Workspace::new(&site);
+    workspace.crawl(&[]).await;
+    let log = site.log();
+    let asked: Vec<(&str, &str)> = log.iter().map(|arrival| (&*arrival.path, arrival.purpose())).collect();
+    assert_eq!(asked, [("/", ""), ("/style.css", "style"), ("/app.js", "script"), ("/api/list", "empty")]);
+    let agents = log.iter().map(|arrival| arrival.fields["user-agent"].to_str().unwrap());
+    assert!(agents.clone().all(|agent| agent.starts_with("trawl/")), "{:?}", agents.collect::<Vec<_>>());
+    assert!(log.iter().all(|arrival| !arrival.fields.contains_key("sec-ch-ua")));
+}
+
+#[tokio::test]
+async fn pages_over_https_are_rendered_as_well() {
+    let site = ScriptSite::serve_https().await;
+    shop(&site, 2);
+    let workspace = Workspace::new(&site);
+    let stats = workspace.crawl(&[]).await;
+    assert_eq!((&stats["done"], &stats["failed"]), (&json!(3), &json!(0)), "{stats}");
+    assert_eq!(site.log().iter().filter(|arrival| arrival.path == "/app.js").count(), 1);
+}
+
+#[tokio::test]
+async fn where_scripts_lead_is_where_the_page_is_and_counts_as_a_redirect() {
+    let site = ScriptSite::serve().await;
+    site.page("/", "<script>location = '/there'</script>");
+    site.page("/there", "<h1>There</h1>");
+    let workspace = Workspace::new(&site);
+    workspace.crawl(&[]).await;
+    let items = workspace.items();
+    assert_eq!(
+        (&items[0]["fields"]["name"], &items[0]["redirected_to"]),
+        (&json!("There"), &json!(format!("{}/there", site.origin))),
+        "{items:?}"
+    );
+    site.page("/", "<h1>Here</h1><script>location = 'http://elsewhere.example/'</script>");
+    let workspace = Workspace::new(&site);
+    let stats = workspace.crawl(&[]).await;
+    assert_eq!((&stats["skipped"], &stats["reasons"]["skipped:scope"]), (&json!(1), &json!(1)), "{stats}");
+}
+
+#[tokio::test]
+async fn a_spider_is_tried_on_a_rendered_page() {
+    let site = ScriptSite::serve().await;
+    shop(&site, 1);
+    let workspace = Workspace::new(&site);
+    workspace.write("plain.toml", "[fields]\nname = 'h1::text'\n");
+    let page = format!("{}/hat/0", site.origin);
+    let tried = async |words: &[&str]| {
+        let output = workspace.command(&[&["spider", "try", "plain.toml", &page, "--json"], words].concat());
+        let output = output.await;
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["items"][0]["fields"]["name"].clone()
+    };
+    assert_eq!(tried(&[]).await, json!(null));
+    assert_eq!(tried(&["--render"]).await, json!("Hat 0 \u{e4}"));
+}
+
+#[tokio::test]
+async fn without_chromium_nothing_is_asked_and_the_error_says_what_to_do() {
+    let site = ScriptSite::serve().await;
+    shop(&site, 0);
+    let workspace = Workspace::new(&site);
+    for (setting, value, said) in [
+        ("TRAWL__BROWSER__PROGRAM", "/nonexistent/chromium", "/nonexistent/chromium is no program"),
+        ("TRAWL__BROWSER__MAX", "0", "`browser.max` is 0"),
+    ] {
+        let output = workspace.crawl_with(&[], &[(setting, value)]).await;
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && error.contains(said), "{error}");
+    }
+    assert!(site.log().is_empty());
+}

@@ -1,0 +1,85 @@
+//! Has a browser render a fetched page.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use trawl_common::frontier::outcome::{Class, Outcome, Skip};
+use trawl_common::ports::{Error, ErrorKind};
+use trawl_common::time::UnixMs;
+use trawl_common::web::response::Response;
+use trawl_common::web::sniff::is_html;
+use trawl_web::NoPage;
+
+use super::failed;
+use super::response::leads_to_known;
+use crate::fetch::Fetching;
+use crate::job::ClaimedUrl;
+use crate::proxy::User;
+use crate::proxy::page::OnBehalf;
+use crate::render::Unrendered;
+use crate::schedule::polite::AsSpider;
+use crate::schedule::sessions::Visit;
+
+/// Name in the log and in the health report.
+const RENDERING: &str = "rendering pages";
+
+/// Time without a repetition after which browsers count as working again.
+const RECOVERY_TIME: Duration = Duration::from_secs(30);
+
+/// Whether a browser renders this page.
+pub(super) fn is_rendered(job: &ClaimedUrl, response: &Response) -> bool {
+    job.spider.passage.is_some() && is_html(response.content_type(), &response.body)
+}
+
+/// Returns the response with the document that a page's scripts leave, if its spider wants that. Scripts that lead
+/// elsewhere count as a redirect.
+pub(super) async fn rendered(
+    fetching: &Fetching,
+    job: &mut ClaimedUrl,
+    response: Response,
+    visit: Option<&Arc<Visit>>,
+) -> Result<Response, Outcome> {
+    let Some(passage) = job.spider.passage.clone().filter(|_| is_rendered(job, &response)) else {
+        return Ok(response);
+    };
+    let spider = &job.spider;
+    let fetcher = match visit {
+        Some(visit) => spider.apart.in_session(Arc::clone(visit) as _),
+        None => spider.apart.clone(),
+    };
+    let (politeness, robots_name) = (spider.politeness.clone(), spider.robots_name.clone());
+    let user = User { own: AsSpider { fetcher, politeness, robots_name }, passage };
+    let (crawl, scope) = (Some(job.message.crawl.clone()), spider.scope.clone());
+    let on_behalf = OnBehalf { user, crawl, scope };
+    let (url, before) = (job.url.clone(), response.redirected_to.clone());
+    let watched = fetching.watch.over(&job.message);
+    let rendering = fetching.renderer.render(on_behalf, before.as_ref().unwrap_or(&url), response);
+    let rendered = tokio::select! {
+        biased;
+        rendered = rendering => rendered,
+        () = watched.lost() => return Err(Outcome::Republish),
+    };
+    let rendered = rendered.map_err(|unrendered| outcome(fetching, job, unrendered))?;
+    match rendered.redirected_to.as_ref().filter(|page| Some(*page) != before.as_ref()) {
+        Some(page) if leads_to_known(fetching, job, page).await? => Err(Outcome::Skipped(Skip::Duplicate)),
+        _ => Ok(rendered),
+    }
+}
+
+/// Returns the outcome of a page that is not rendered. One that is not to blame comes back as if it had not been
+/// fetched.
+fn outcome(fetching: &Fetching, job: &mut ClaimedUrl, unrendered: Unrendered) -> Outcome {
+    match unrendered {
+        Unrendered::NoPage(NoPage::Failed(failure)) if failure.class == Class::Crash => {
+            job.failed_for_now(&fetching.context.settings.retry, failure)
+        }
+        Unrendered::NoPage(NoPage::Failed(failure)) => failed(fetching, job, failure),
+        Unrendered::NoPage(NoPage::OutOfScope(_) | NoPage::Unread(_)) => Outcome::Skipped(Skip::Scope),
+        Unrendered::Later(why, after) => {
+            let error = Error::new(ErrorKind::Unavailable, why);
+            fetching.context.health.fails_lately(RENDERING, &error, RECOVERY_TIME);
+            (job.message.slot, job.message.turn) = (None, None);
+            Outcome::Snooze { until: UnixMs::now().plus(after.mul_f64(rand::random_range(1.0..2.0))) }
+        }
+    }
+}
