@@ -71,7 +71,8 @@ impl Launcher {
             disk: MAX_DISK,
             shows_stderr: false,
         };
-        let (running, to, from) = launch.start().map_err(|error| format!("Chromium cannot be started: {error}"))?;
+        let (running, to, from) =
+            launch.start().map_err(|error| format!("Chromium cannot be started: {error}"))?;
         let connection = Connection::start(from, to, self.max_message);
         let retired = CancellationToken::new();
         let (leases, pages) = Default::default();
@@ -144,7 +145,12 @@ impl Browser {
 }
 
 /// Stays with a browser until it has died, or is no longer used, and then ends it with all that it started.
-async fn attend(mut running: Supervised, connection: Connection, retired: CancellationToken, deaths: Arc<Deaths>) {
+async fn attend(
+    mut running: Supervised,
+    connection: Connection,
+    retired: CancellationToken,
+    deaths: Arc<Deaths>,
+) {
     let has_died = tokio::select! {
         () = retired.cancelled() => false,
         () = connection.closed() => !retired.is_cancelled(),

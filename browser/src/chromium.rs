@@ -52,7 +52,11 @@ impl Chromium {
         let program = match program {
             Some(program) if is_program(program) => program.clone(),
             Some(program) => return Err(NoBrowser::NoProgram(program.clone())),
-            None => PROGRAMS.map(PathBuf::from).into_iter().find(|program| is_program(program)).ok_or(NoBrowser::Missing)?,
+            None => PROGRAMS
+                .map(PathBuf::from)
+                .into_iter()
+                .find(|program| is_program(program))
+                .ok_or(NoBrowser::Missing)?,
         };
         if *sandbox && geteuid().is_root() {
             return Err(NoBrowser::Root);
@@ -80,14 +84,19 @@ mod tests {
         let none = settings::Browser { max: 0, ..settings::Browser::default() };
         assert_eq!(find(none), "`browser.max` is 0");
         let file = tempfile::NamedTempFile::new().unwrap();
-        let no_program = settings::Browser { program: Some(file.path().to_owned()), ..settings::Browser::default() };
+        let no_program =
+            settings::Browser { program: Some(file.path().to_owned()), ..settings::Browser::default() };
         assert!(find(no_program).ends_with("is no program"));
     }
 
     #[test]
     fn a_program_that_settings_name_is_taken_in_place_of_debians() {
         let program = PathBuf::from("/bin/sh");
-        let settings = settings::Browser { program: Some(program.clone()), sandbox: false, ..settings::Browser::default() };
+        let settings = settings::Browser {
+            program: Some(program.clone()),
+            sandbox: false,
+            ..settings::Browser::default()
+        };
         assert_eq!(Chromium::find(&settings), Ok(Chromium { program, sandbox: false }));
     }
 }

@@ -314,8 +314,11 @@ mod tests {
         let (connection, mut browser) = connected();
         let answering = async {
             let id = hear(&mut browser).await["id"].clone();
-            say(&mut browser, &json!({ "id": id, "error": { "code": 1, "message": "no such page" } }).to_string())
-                .await;
+            say(
+                &mut browser,
+                &json!({ "id": id, "error": { "code": 1, "message": "no such page" } }).to_string(),
+            )
+            .await;
         };
         let (refused, ()) = tokio::join!(connection.call(None, "x", json!({})), answering);
         assert_eq!(refused.unwrap_err(), CallError::Refused("no such page".to_owned()));
@@ -327,8 +330,11 @@ mod tests {
     async fn each_page_gets_its_own_events() {
         let (connection, mut browser) = connected();
         let (mut first, mut second) = (connection.events("1"), connection.events("2"));
-        for (session, method) in [("2", "Page.loadEventFired"), ("1", "Page.other"), ("1", "Inspector.targetCrashed")] {
-            say(&mut browser, &json!({ "method": method, "sessionId": session, "params": {} }).to_string()).await;
+        for (session, method) in
+            [("2", "Page.loadEventFired"), ("1", "Page.other"), ("1", "Inspector.targetCrashed")]
+        {
+            say(&mut browser, &json!({ "method": method, "sessionId": session, "params": {} }).to_string())
+                .await;
         }
         let dialog = json!({ "method": "Page.javascriptDialogOpening", "sessionId": "1", "params": { "type": "beforeunload" } });
         say(&mut browser, &dialog.to_string()).await;

@@ -63,7 +63,8 @@ impl Pool {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let place = place.unwrap_or_else(|_| unreachable!("it is never closed"));
         if let Some(after) = self.launcher.deaths.pause() {
-            let why = "several browsers have died within a minute: nothing is rendered for another".to_owned();
+            let why =
+                "several browsers have died within a minute: nothing is rendered for another".to_owned();
             return Err(NoLease { why, after });
         }
         // Held while one is started, so that others that have no place wait for that.

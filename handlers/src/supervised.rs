@@ -161,7 +161,11 @@ impl Supervised {
             supervisor: &program.supervisor,
             name: program.spider.as_str(),
             file: &file,
-            arguments: program.handler.run[1..].iter().map(OsString::from).chain(arguments.iter().map(OsString::from)).collect(),
+            arguments: program.handler.run[1..]
+                .iter()
+                .map(OsString::from)
+                .chain(arguments.iter().map(OsString::from))
+                .collect(),
             folder: &program.folder,
             variables: own.chain(given.map(|(name, value)| (name, OsStr::new(value)))).collect(),
             memory: program.handler.memory.as_u64(),

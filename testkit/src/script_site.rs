@@ -11,6 +11,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::serve::Listener;
+use data_encoding::BASE64;
 use parking_lot::Mutex;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
@@ -79,9 +80,12 @@ impl ScriptSite {
     pub async fn serve_https() -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port is free");
         let port = listener.local_addr().expect("it is bound").port();
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate is made");
+        let made =
+            rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate is made");
         let folder = tempfile::tempdir().expect("there is a folder");
-        std::fs::write(folder.path().join("ca.pem"), made.cert.pem()).expect("it is written");
+        let encoded = BASE64.encode(made.cert.der());
+        let pem = format!("-----BEGIN CERTIFICATE-----\n{encoded}\n-----END CERTIFICATE-----\n");
+        std::fs::write(folder.path().join("ca.pem"), pem).expect("it is written");
         let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("it is a key");
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()

@@ -107,7 +107,8 @@ impl Renderer {
         url: &CanonicalUrl,
         response: Response,
     ) -> Result<Response, Unrendered> {
-        let lease = self.pool.lease().await.map_err(|NoLease { why, after }| Unrendered::Later(why, after))?;
+        let lease =
+            self.pool.lease().await.map_err(|NoLease { why, after }| Unrendered::Later(why, after))?;
         match self.render_in(lease, on_behalf, url, response).await {
             Err(NoDocument::Tab(PageError::Lost)) => Err(self.lose(url)),
             Err(NoDocument::Tab(error)) => Err(Unrendered::NoPage(failure(&error).into())),
@@ -140,14 +141,17 @@ impl Renderer {
         response: Response,
     ) -> Result<Response, NoDocument> {
         let fetch = &self.proxy.settings().fetch;
-        let overdue = || Failure::new(Class::Timeout, format_args!("its document is not there after {:?}", fetch.timeout));
+        let overdue = || {
+            Failure::new(Class::Timeout, format_args!("its document is not there after {:?}", fetch.timeout))
+        };
         let user_agent = on_behalf.user.own.fetcher.user_agent().to_owned();
         let proxy = PageProxy::start(&self.proxy, &self.certificates, on_behalf, url, response.clone());
         let proxy = proxy.map_err(NoDocument::NoPort)?;
         let mut tab = Tab::open(lease, proxy.address(), &user_agent).await?;
         timeout(fetch.timeout, tab.go(url.as_str())).await.map_err(|_| overdue())??;
         let loaded = tab.loaded().cancelled_owned();
-        let rested = tab.during(proxy.activity().rest(loaded, fetch.timeout)).await?;
+        let rested = tab.during(proxy.rest(loaded, fetch.timeout)).await?;
+        proxy.landing(None)?;
         if rested == Err(Overdue) && !tab.is_parsed() {
             return Err(overdue().into());
         }
@@ -171,7 +175,9 @@ fn failure(error: &PageError) -> Failure {
 /// Returns the response with the document that scripts have left, which is where they have led.
 fn rendered(response: Response, landing: Option<Landing>, html: String) -> Result<Response, Failure> {
     let (status, headers, redirected_to) = match landing {
-        Some(Landing { url, status: status @ 200..=299, headers }) => (status, headers, Some(url.normalised())),
+        Some(Landing { url, status: status @ 200..=299, headers }) => {
+            (status, headers, Some(url.normalised()))
+        }
         Some(Landing { url, status, .. }) => {
             let failure = Failure::new(Class::Http, format_args!("{status}: its scripts lead to {url}"));
             return Err(Failure { status: Some(status), ..failure });
@@ -190,7 +196,14 @@ mod tests {
     fn response() -> Response {
         let headers = [("content-type", "text/html; charset=koi8-r"), ("etag", "x")].into_iter().collect();
         let (redirected_to, address) = Default::default();
-        Response { status: 203, headers, redirected_to, fetched_at: UnixMs(1), address, body: "before".into() }
+        Response {
+            status: 203,
+            headers,
+            redirected_to,
+            fetched_at: UnixMs(1),
+            address,
+            body: "before".into(),
+        }
     }
 
     fn landing(status: u16) -> Option<Landing> {

@@ -112,7 +112,11 @@ fn limits(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &str)
     refuse(is_nothing, "worker.page_memory", "must be more than nothing");
     refuse(browser.contexts == 0, "browser.contexts", "must be at least 1");
     let is_too_little = browser.memory < ByteSize::mb(500);
-    refuse(is_too_little, "browser.memory", "must be at least 500 MB: a browser without a page takes most of that");
+    refuse(
+        is_too_little,
+        "browser.memory",
+        "must be at least 500 MB: a browser without a page takes most of that",
+    );
     let too_short = settings.recovery.lost_after < second;
     refuse(too_short, "recovery.lost_after", "must be at least 1s: less would take what is slow for lost");
     refuse(queues.bulk.ttl.is_zero(), "queues.bulk.ttl", "must be more than nothing");

@@ -17,7 +17,9 @@ pub(super) fn examine(settings: &Settings) -> Finding {
         Err(error) => error,
     };
     match wants_one(settings) {
-        Some(spider) => Finding::error(SUBJECT, format_args!("the spider {spider} renders pages, but {error}")),
+        Some(spider) => {
+            Finding::error(SUBJECT, format_args!("the spider {spider} renders pages, but {error}"))
+        }
         None => Finding::ok(SUBJECT, format_args!("no spider renders pages here; none could: {error}")),
     }
 }

@@ -15,8 +15,14 @@ async fn a_page_that_never_ends_fails_alone_and_a_dialog_is_closed() {
     let site = ScriptSite::serve().await;
     site.page("/", "<a href=/endless>1</a><a href=/busy>2</a><a href=/dialog>3</a><a href=/polls>4</a><a href=/crash>5</a>");
     site.page("/endless", "<h1>Endless</h1><script>for (;;) {}</script>");
-    site.page("/busy", "<h1>Busy</h1><script>addEventListener('load', () => setTimeout(() => { for (;;) {} }))</script>");
-    site.page("/dialog", "<script>alert(1); confirm(2); prompt(3); document.write('<h1>Dialog</h1>')</script>");
+    site.page(
+        "/busy",
+        "<h1>Busy</h1><script>addEventListener('load', () => setTimeout(() => { for (;;) {} }))</script>",
+    );
+    site.page(
+        "/dialog",
+        "<script>alert(1); confirm(2); prompt(3); document.write('<h1>Dialog</h1>')</script>",
+    );
     site.page("/polls", "<h1>Polls</h1><script>setInterval(() => fetch('/none'), 100)</script>");
     let workspace = Workspace::new(&site);
     let settings = [("TRAWL__FETCH__TIMEOUT", "3s"), ("TRAWL__RETRY__MAX", "0")];
@@ -59,7 +65,9 @@ fn browser_of(worker: u32) -> Option<Pid> {
     let is_browser = |pid: &u32| {
         let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         // Its other processes have a type.
-        command.contains("--remote-debugging-pipe") && !command.contains("--type=") && !command.contains("handler-exec")
+        command.contains("--remote-debugging-pipe")
+            && !command.contains("--type=")
+            && !command.contains("handler-exec")
     };
     let pid = all.into_iter().filter(is_browser).find(|pid| is_below(*pid, worker))?;
     Pid::from_raw(pid.cast_signed())

@@ -15,7 +15,7 @@ use trawl_testkit::script_site::ScriptSite;
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 
 /// A spider that reads what scripts make.
-const SPIDER: &str = "render = 'always'\n[follow]\n[fields]\nname = 'h1::text'\n";
+pub(crate) const SPIDER: &str = "render = 'always'\n[follow]\n[fields]\nname = 'h1::text'\n";
 
 /// A folder with a spider, and a site that it may ask: no other address of this machine.
 pub(crate) struct Workspace<'a> {
@@ -106,8 +106,13 @@ pub(crate) fn shop(site: &ScriptSite, hats: usize) {
            }\
          });",
     );
-    site.file("/style.css", 200, &[("content-type", "text/css")], "@font-face { font-family: x; src: url(/font.woff2) }\
-         body { font-family: x; background: url(/background.png) }");
+    site.file(
+        "/style.css",
+        200,
+        &[("content-type", "text/css")],
+        "@font-face { font-family: x; src: url(/font.woff2) }\
+         body { font-family: x; background: url(/background.png) }",
+    );
     let numbers: Vec<usize> = (0..hats).collect();
     site.page("/", document);
     site.json("/api/list", serde_json::json!({ "hats": numbers }).to_string());

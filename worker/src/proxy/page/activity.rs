@@ -28,7 +28,7 @@ pub(crate) struct Overdue;
 
 /// The requests of a page.
 #[derive(Debug)]
-pub(crate) struct Activity {
+pub(super) struct Activity {
     state: Mutex<State>,
     changed: watch::Sender<()>,
 }
@@ -81,7 +81,11 @@ impl Activity {
     ///
     /// # Errors
     /// Fails when that has taken longer than `limit`, not counting the time in which requests wait for slots.
-    pub(crate) async fn rest(&self, loaded: impl Future<Output = ()>, limit: Duration) -> Result<(), Overdue> {
+    pub(super) async fn rest(
+        &self,
+        loaded: impl Future<Output = ()>,
+        limit: Duration,
+    ) -> Result<(), Overdue> {
         let resting = async {
             loaded.await;
             self.quiet().await;
@@ -174,7 +178,10 @@ mod tests {
     }
 
     /// Returns the time until a page is at rest beside what `page` does.
-    async fn rests_after(activity: &Arc<Activity>, page: impl Future<Output = ()>) -> Result<Duration, Overdue> {
+    async fn rests_after(
+        activity: &Arc<Activity>,
+        page: impl Future<Output = ()>,
+    ) -> Result<Duration, Overdue> {
         let begun = Instant::now();
         let resting = activity.rest(ready(()), LIMIT);
         let page = async {

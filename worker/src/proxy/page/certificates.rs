@@ -51,7 +51,8 @@ impl Certificates {
         }
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let certificate = CertificateParams::new([host.to_owned()])?.self_signed(&self.key)?;
-        let key = PrivateKeyDer::try_from(self.key.serialize_der()).map_err(|error| rustls::Error::General(error.to_owned()))?;
+        let key = PrivateKeyDer::try_from(self.key.serialize_der())
+            .map_err(|error| rustls::Error::General(error.to_owned()))?;
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()

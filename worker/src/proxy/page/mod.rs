@@ -21,6 +21,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::header::{
@@ -42,7 +43,8 @@ use trawl_common::web::url::CanonicalUrl;
 use trawl_web::{MAX_REDIRECTS, NoPage, Trail};
 use url::Url;
 
-pub(crate) use self::activity::{Activity, Overdue};
+use self::activity::Activity;
+pub(crate) use self::activity::Overdue;
 use self::answer_body::AnswerBody;
 pub(crate) use self::certificates::Certificates;
 use self::purpose::Purpose;
@@ -81,6 +83,8 @@ struct Page {
     shown: Mutex<Shown>,
     /// The number of parts that each host gives without a slot, until the next slot there.
     parts: Mutex<HashMap<HostKey, Arc<AsyncMutex<u16>>>>,
+    /// Cancelled when scripts have led the page to where it may not go.
+    refused: CancellationToken,
     ended: CancellationToken,
 }
 
@@ -90,7 +94,7 @@ struct Shown {
     given: Option<Fetched>,
     /// The way from there to where scripts have led.
     trail: Trail,
-    /// The reason why a document was not followed to.
+    /// The reason why a document was not followed to, which ends the page.
     refused: Option<NoPage>,
     /// The documents that hosts have given.
     documents: Vec<Landing>,
@@ -130,6 +134,7 @@ impl PageProxy {
             activity: Arc::new(Activity::new()),
             shown: Mutex::new(Shown { given: Some(document), trail, refused, documents }),
             parts: Mutex::new(HashMap::from([(host, parts)])),
+            refused: CancellationToken::new(),
             ended: ended.clone(),
         });
         let address = serve::start(&page)?;
@@ -141,9 +146,19 @@ impl PageProxy {
         self.address
     }
 
-    /// Returns the requests of the page.
-    pub(crate) fn activity(&self) -> &Activity {
-        &self.page.activity
+    /// Waits until the page is at rest, or scripts have led it to where it may not go.
+    ///
+    /// # Errors
+    /// Fails when that takes longer than `limit`, not counting the time in which requests wait for slots.
+    pub(crate) async fn rest(
+        &self,
+        loaded: impl Future<Output = ()>,
+        limit: Duration,
+    ) -> Result<(), Overdue> {
+        tokio::select! {
+            rested = self.page.activity.rest(loaded, limit) => rested,
+            () = self.page.refused.cancelled() => Ok(()),
+        }
     }
 
     /// Returns the document at `url`, where scripts have led the page; `None` if they led nowhere.
@@ -156,15 +171,14 @@ impl PageProxy {
             return Err(refused);
         }
         let Some(url) = url else { return Ok(None) };
-        let landing = Url::parse(url).ok().and_then(|url| CanonicalUrl::as_written(url).ok());
-        let landing = landing.and_then(|url| shown.documents.iter().rev().find(|landing| landing.url == url));
-        let landing = landing.cloned();
-        if let Some(Landing { url, .. }) = &landing
-            && !self.page.scope.takes(url)
-        {
+        let landed = Url::parse(url).ok().and_then(|url| CanonicalUrl::as_written(url).ok());
+        if let Some(url) = landed.as_ref().filter(|url| !self.page.scope.takes(url)) {
             return Err(NoPage::OutOfScope(url.clone()));
         }
-        let nowhere = || Failure::new(Class::Redirect, format_args!("its scripts lead to {url}, which gave nothing"));
+        let landing =
+            shown.documents.iter().rev().find(|landing| Some(&landing.url) == landed.as_ref()).cloned();
+        let nowhere =
+            || Failure::new(Class::Redirect, format_args!("its scripts lead to {url}, which gave nothing"));
         Ok(Some(landing.ok_or_else(nowhere)?))
     }
 }
@@ -229,6 +243,7 @@ impl Page {
     /// Records the first reason why a document was not followed to.
     fn refuse(&self, why: NoPage) {
         self.shown.lock().refused.get_or_insert(why);
+        self.refused.cancel();
     }
 
     /// Waits until a request may be sent. Returns the key of its host, and the permit if it takes a slot.
@@ -263,7 +278,8 @@ impl Page {
         let mut shown = self.shown.lock();
         if shown.documents.len() < MAX_DOCUMENTS {
             let fields = response.headers().iter();
-            let headers = fields.map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes())));
+            let headers =
+                fields.map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes())));
             let (status, headers) = (response.status().as_u16(), headers.collect());
             shown.documents.push(Landing { url, status, headers });
         }

@@ -35,6 +35,11 @@ pub(super) fn purpose<B>(request: &Request<B>) -> Result<Purpose, &'static str> 
     if is_ahead("sec-purpose") || is_ahead("purpose") {
         return Err(REFUSED_AHEAD);
     }
+    let is_download =
+        text(fields, "sec-fetch-mode") == "navigate" && text(fields, "sec-fetch-dest") == "empty";
+    if is_download || fields.contains_key("ping-to") {
+        return Err(REFUSED_OTHER);
+    }
     match text(fields, "sec-fetch-dest") {
         "" => by_accept(text(fields, ACCEPT.as_str()), request.uri().path()),
         "document" => Ok(Purpose::Document),
@@ -81,6 +86,9 @@ mod tests {
         assert_eq!(["script", "style", "serviceworker"].map(asks_for), [Ok(Purpose::Part); 3]);
         assert_eq!(["image", "font", "video"].map(asks_for), [Err(REFUSED_PICTURE); 3]);
         assert_eq!(["report", "webidentity", "something-new"].map(asks_for), [Err(REFUSED_OTHER); 3]);
+        for other in [("sec-fetch-mode", "navigate"), ("ping-to", "https://a.example/")] {
+            assert_eq!(of("https://a.example/", &[("sec-fetch-dest", "empty"), other]), Err(REFUSED_OTHER));
+        }
     }
 
     #[test]

@@ -105,7 +105,8 @@ async fn ask(
     host: Option<Authority>,
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
-    let uri = whole(host, request.uri()).ok_or_else(|| Refusal::nonsense("this is a proxy: ask it for whole URLs"))?;
+    let uri = whole(host, request.uri())
+        .ok_or_else(|| Refusal::nonsense("this is a proxy: ask it for whole URLs"))?;
     let nonsense = |why: &dyn std::fmt::Display| Refusal::nonsense(format!("{uri}: {why}"));
     let url = Url::parse(&uri.to_string()).map_err(|error| nonsense(&error))?;
     let url = CanonicalUrl::as_written(url).map_err(|error| nonsense(&error))?;
@@ -123,7 +124,8 @@ fn whole(host: Option<Authority>, uri: &Uri) -> Option<Uri> {
 
 /// Becomes the host to which a browser wants to connect: what is asked on that connection goes the way of each request.
 fn open_tunnel(page: &Arc<Page>, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
-    let host = request.uri().authority().cloned().ok_or_else(|| Refusal::nonsense("CONNECT: write HOST:PORT"))?;
+    let host =
+        request.uri().authority().cloned().ok_or_else(|| Refusal::nonsense("CONNECT: write HOST:PORT"))?;
     let config = page.certificates.of_host(host.host());
     let config = config.map_err(|error| Refusal::nonsense(format!("CONNECT {host}: {error}")))?;
     let serving = Arc::clone(page);
@@ -147,7 +149,8 @@ mod tests {
     #[test]
     fn what_is_asked_in_a_tunnel_is_a_url_of_its_host_whatever_it_says() {
         let host = || Some(Authority::from_static("a.example:8443"));
-        let rows = [("/x?y", "https://a.example:8443/x?y"), ("http://b.example/x", "https://a.example:8443/x")];
+        let rows =
+            [("/x?y", "https://a.example:8443/x?y"), ("http://b.example/x", "https://a.example:8443/x")];
         for (uri, url) in rows {
             assert_eq!(whole(host(), &uri.parse().unwrap()).unwrap(), url);
         }
