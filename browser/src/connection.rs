@@ -29,9 +29,12 @@ pub(crate) struct Connection {
     shared: Arc<Shared>,
 }
 
+/// The result of a command, or why the browser refuses it.
+type Answer = Result<Box<RawValue>, String>;
+
 struct Shared {
     next_id: AtomicU64,
-    waiting: Mutex<HashMap<u64, oneshot::Sender<Result<Box<RawValue>, String>>>>,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
     sessions: Mutex<HashMap<String, mpsc::Sender<Event>>>,
     closed: CancellationToken,
 }
@@ -222,7 +225,7 @@ struct Waits<'a> {
 }
 
 impl<'a> Waits<'a> {
-    fn new(shared: &'a Shared, id: u64, answer: oneshot::Sender<Result<Box<RawValue>, String>>) -> Self {
+    fn new(shared: &'a Shared, id: u64, answer: oneshot::Sender<Answer>) -> Self {
         shared.waiting.lock().insert(id, answer);
         Self { shared, id }
     }

@@ -6,7 +6,7 @@ use trawl_common::schedule::Schedule;
 use trawl_common::settings::SinkSettings;
 use trawl_common::spider::arguments::Declaration;
 use trawl_common::spider::{
-    Field, FieldSource, Follow, Handler, ItemRule, Kind, Mode, ProxyUse, Required, Session, Spider,
+    Field, FieldSource, Follow, Handler, ItemRule, Kind, Mode, ProxyUse, Render, Required, Session, Spider,
 };
 use trawl_common::text::{counted, printable};
 use trawl_common::time::UnixMs;
@@ -34,6 +34,7 @@ impl Examined {
         lines.push(("dedups", dedups(spider.dedup)));
         lines.extend(spider.schedule.as_ref().map(|schedule| ("runs", runs(schedule))));
         lines.extend(spider.session.as_ref().map(|session| ("session", of_session(spider, session))));
+        lines.extend(renders(spider.render).map(|which| ("renders", which.to_owned())));
         lines.extend(spider.handler.as_ref().map(|handler| ("program", program(handler))));
         let reads = if spider.page_handler().is_some() {
             "each page by its program"
@@ -172,6 +173,15 @@ fn follows_nothing(spider: &Spider) -> &'static str {
 }
 
 /// `python3 run.py, once for each task, 10m and 1 GB at most, all its HTTP through the proxy`
+/// Returns the pages that a browser renders, if it renders any.
+fn renders(render: Render) -> Option<&'static str> {
+    match render {
+        Render::Never => None,
+        Render::Always => Some("every page in a browser"),
+        Render::Auto => Some("in a browser pages that lack a required field, or have scripts and no text"),
+    }
+}
+
 fn program(handler: &Handler) -> String {
     let Handler { run, mode, timeout, concurrency, memory, proxy, .. } = handler;
     let mode = match mode {

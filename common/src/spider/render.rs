@@ -20,6 +20,8 @@ pub enum Render {
     Never,
     /// Every page that is HTML is rendered.
     Always,
+    /// A page is rendered if it has hardly any text but scripts, or lacks a required field as it is sent.
+    Auto,
 }
 
 impl Render {

@@ -158,8 +158,20 @@ impl Trial {
         let response = fetched.map_err(|reason| Fail::run(format!("{url}: {reason}")))?;
         let Some(renderer) = &self.renderer else { return Ok(response) };
         let landed = response.redirected_to.clone().unwrap_or_else(|| url.clone());
+        let is_rendered = PageRenderer::renders_unread(&self.spider, &response)
+            || self.spider.page_handler().is_none() && self.lacks_fields(&landed, &response).await;
+        if !is_rendered {
+            return Ok(response);
+        }
         let rendered = renderer.render(&self.spider, &self.scope, &self.fetcher, &landed, response).await;
         rendered.map_err(|why| Fail::run(format!("{url}: {why}")))
+    }
+
+    /// Whether a page lacks a required field as it was sent.
+    async fn lacks_fields(&self, landed: &CanonicalUrl, response: &Response) -> bool {
+        let (spider, response) = (&self.spider, response.clone());
+        let read = self.reader.read(spider, &self.scope, &self.extractor, landed, response, None).await;
+        read.is_ok_and(|tried| !tried.extraction.missing.is_empty())
     }
 
     /// Reads a response to the URL of a page that was given these values by what is called `from`.

@@ -39,13 +39,12 @@ async fn a_killed_browser_costs_neither_a_page_nor_a_retry() {
     shop(&site, 12);
     let workspace = Workspace::new(&site);
     let crawl = workspace.start(&[], &[("TRAWL__RETRY__MAX", "0"), ("TRAWL__BROWSER__CONTEXTS", "2")]);
-    let worker = crawl.id().unwrap();
     let killing = async {
         for hats in [3, 6] {
             while site.paths().iter().filter(|path| path.starts_with("/api/hat/")).count() < hats {
                 sleep(Duration::from_millis(20)).await;
             }
-            let browser = browser_of(worker).unwrap();
+            let (browser, _) = *browsers(&workspace).first().unwrap();
             kill_process(browser, Signal::KILL).unwrap();
         }
     };
@@ -53,34 +52,25 @@ async fn a_killed_browser_costs_neither_a_page_nor_a_retry() {
     let stats = stats(&output.unwrap().unwrap());
     assert_eq!((&stats["done"], &stats["failed"]), (&json!(13), &json!(0)), "{stats}");
     assert_eq!(workspace.items().len(), 13);
-    assert_eq!(browser_of(worker), None, "none is left");
-}
-
-/// Returns the process of the browser that a worker has started.
-fn browser_of(worker: u32) -> Option<Pid> {
-    let all: Vec<u32> = fs::read_dir("/proc")
-        .unwrap()
-        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
-        .collect();
-    let is_browser = |pid: &u32| {
-        let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        // Its other processes have a type.
-        command.contains("--remote-debugging-pipe")
-            && !command.contains("--type=")
-            && !command.contains("handler-exec")
-    };
-    let pid = all.into_iter().filter(is_browser).find(|pid| is_below(*pid, worker))?;
-    Pid::from_raw(pid.cast_signed())
-}
-
-fn is_below(mut pid: u32, above: u32) -> bool {
-    while pid > 1 {
-        if pid == above {
-            return true;
+    // The supervisor ends the last one.
+    let ending = async {
+        while !browsers(&workspace).is_empty() {
+            sleep(Duration::from_millis(20)).await;
         }
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse().ok());
-        pid = parent.unwrap_or_default();
-    }
-    false
+    };
+    timeout(LIMIT, ending).await.unwrap();
+}
+
+/// Returns the processes of the browsers of a workspace, each with whether it is a helper, the main ones first.
+fn browsers(workspace: &Workspace<'_>) -> Vec<(Pid, bool)> {
+    let profile = format!("--user-data-dir={}", workspace.path().display());
+    let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let pid = entry.unwrap().file_name().to_str()?.parse().ok()?;
+        let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
+        let is_helper = command.contains("--type=");
+        command.contains(&profile).then_some((Pid::from_raw(pid)?, is_helper))
+    });
+    let mut processes: Vec<_> = processes.collect();
+    processes.sort_by_key(|(_, is_helper)| *is_helper);
+    processes
 }

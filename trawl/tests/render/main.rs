@@ -37,6 +37,29 @@ async fn without_a_browser_the_same_pages_give_nothing() {
 }
 
 #[tokio::test]
+async fn only_pages_that_need_it_are_rendered_where_the_spider_leaves_that_open() {
+    let site = ScriptSite::serve().await;
+    shop(&site, 1);
+    let text = "Some text. ".repeat(50);
+    let script = "<script>fetch('/asked'); document.body.innerHTML += '<h1>Made</h1>'</script>";
+    site.page("/", "<a href=/hat/0></a><a href=/whole></a><a href=/lacks></a>");
+    site.page("/whole", format!("<h1>Whole</h1><p>{text}</p>{}", script.replace("asked", "whole-asked")));
+    site.page("/lacks", format!("<body><p>{text}</p>{script}"));
+    let workspace = Workspace::new(&site);
+    let fields = "name = { css = 'h1::text', required = 'warn' }";
+    workspace.write("shop.toml", &format!("render = 'auto'\n[follow]\n[fields]\n{fields}\n"));
+    let stats = workspace.crawl(&[]).await;
+    assert_eq!(stats["done"], 4, "{stats}");
+    let mut names: Vec<_> =
+        workspace.items().iter().map(|item| item["fields"]["name"].as_str().map(str::to_owned)).collect();
+    names.sort();
+    let made = ["Hat 0 \u{e4}", "Made", "Whole"].map(|name| Some(name.to_owned()));
+    assert_eq!(names, [&[None], &made[..]].concat());
+    let asked = |path: &str| site.paths().iter().any(|asked| asked == path);
+    assert_eq!(["/asked", "/whole-asked", "/app.js"].map(asked), [true, false, true]);
+}
+
+#[tokio::test]
 async fn the_document_is_asked_for_once_and_by_the_crawlers_name_as_is_all_that_the_page_needs() {
     let site = ScriptSite::serve().await;
     shop(&site, 0);

@@ -47,6 +47,8 @@ impl<'a> Workspace<'a> {
             .env_clear()
             // A test may run as root, or where the system denies Chromium its sandbox.
             .env("TRAWL__BROWSER__SANDBOX", "false")
+            // The folders of its browsers are here, so that these are known.
+            .env("TMPDIR", self.path())
             .env("TRAWL__FETCH__ALLOW_NETWORKS", "127.0.0.1/32")
             .envs(self.site.certificate().map(|file| ("SSL_CERT_FILE", file)))
             .stdin(Stdio::null())

@@ -14,7 +14,7 @@ use trawl_common::frontier::outcome::{Class, Failure, Skip};
 use trawl_common::frontier::{Request, Work};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::settings::Settings;
-use trawl_common::spider::{Scope, Spider};
+use trawl_common::spider::{Render, Scope, Spider};
 use trawl_common::task::TaskView;
 use trawl_common::web::response::Response;
 use trawl_common::web::sniff::is_html;
@@ -24,6 +24,7 @@ use trawl_handlers::{CannotRun, Ended, FilePosition, Stream};
 use trawl_web::Fetcher;
 pub use trials::Trials;
 
+use crate::fetch::is_shell;
 use crate::parse::Parser;
 use crate::programs::{Came, PageAbout, Reading, Running, Unread, read_page};
 use crate::proxy::page::OnBehalf;
@@ -155,8 +156,14 @@ impl PageRenderer {
         Ok(Self(Renderer::new(proxy)))
     }
 
-    /// Returns the response with the document that a page's scripts leave, if it is HTML. `landed` is the URL that it
-    /// is from; `fetcher` makes the browser's requests for `spider`.
+    /// Whether the page of a response is rendered for `spider` whatever is in it.
+    pub fn renders_unread(spider: &Spider, response: &Response) -> bool {
+        let is_wanted = spider.render == Render::Always || is_shell(&response.body);
+        is_wanted && is_html(response.content_type(), &response.body)
+    }
+
+    /// Returns the response with the document that a page's scripts leave. `landed` is the URL that it is from;
+    /// `fetcher` makes the browser's requests for `spider`.
     ///
     /// # Errors
     ///
@@ -169,9 +176,6 @@ impl PageRenderer {
         landed: &CanonicalUrl,
         response: Response,
     ) -> Result<Response, String> {
-        if !is_html(response.content_type(), &response.body) {
-            return Ok(response);
-        }
         let passage = fetcher.passage().map_err(|error| error.to_string())?;
         let own = AsSpider::new(spider, self.0.settings(), fetcher.clone());
         let on_behalf = OnBehalf { user: User { own, passage }, crawl: None, scope: scope.clone() };

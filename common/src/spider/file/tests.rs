@@ -58,7 +58,7 @@ fn every_key_of_a_file_is_read() {
     assert_eq!(spider.urls, Urls { strip_tracking: false, strip_params, sort_query: true, max_length: 500 });
     let follow = spider.follow.as_ref().unwrap();
     assert_eq!((follow.depth, follow.max_repeats, follow.links), (3, 2, false));
-    assert_eq!(follow.area.as_ref().unwrap().text().place.unwrap().line, 21);
+    assert_eq!(follow.area.as_ref().unwrap().text().place.unwrap().line, 22);
     assert!(follow.canonical && !follow.nofollow && !follow.noindex && !follow.refresh);
     assert_eq!((spider.route[0].lane, spider.route[0].ttl), (Lane::Priority, Some(Duration::from_secs(300))));
     assert_eq!(spider.politeness.rate, Some("5/s".parse::<Rate>().unwrap()));
@@ -82,15 +82,19 @@ fn every_key_of_a_file_is_read() {
 }
 
 #[test]
-fn what_is_tried_over_http_has_no_variable_and_no_proxy_of_this_machine() {
-    let text = "allowed_domains = ['a.example']\n[request]\nproxy = 'http://proxy.example:3128'\n\
+fn what_is_tried_over_http_has_no_variable_no_proxy_and_no_browser_of_this_machine() {
+    let text = "allowed_domains = ['a.example']\nrender = 'auto'\n[request]\nproxy = 'http://proxy.example:3128'\n\
                 headers = { X-Key = { env = 'TOKEN' }, X-Lang = 'en' }\ncookies = { id = { env = 'TOKEN' } }\n\
                 [[sinks]]\nkind = 'postgres'\nurl = { env = 'TOKEN' }\n";
     let usual = Spider::without_file("shop".parse().unwrap(), &Items::default());
     let Reading { spider, mistakes, unset, .. } =
         read(usual, text, Origin::Tried(&Spiders::default()), &environment);
     let found: Vec<_> = mistakes.iter().map(|mistake| mistake.what.split(": ").next().unwrap()).collect();
-    assert_eq!(found, ["request.proxy", "request.headers.X-Key", "request.cookies.id"], "{mistakes:?}");
+    assert_eq!(
+        found,
+        ["render", "request.proxy", "request.headers.X-Key", "request.cookies.id"],
+        "{mistakes:?}"
+    );
     assert_eq!(unset.len(), 1, "that of the sink, which is not opened: {unset:?}");
     assert_eq!(
         (spider.request.headers.len(), spider.request.proxy, spider.request.cookies.len()),
@@ -373,6 +377,15 @@ fn what_a_page_is_without_a_field_has_four_names() {
         "2:29 fields.a.required: there is no `fial`: did you mean `fail`?",
     );
     one("[fields]\na = { css = 'b', required = 1 }", "2:29 fields.a.required: true, false, \"warn\"");
+}
+
+#[test]
+fn which_pages_are_rendered_has_three_names() {
+    for (name, render) in [("never", Render::Never), ("always", Render::Always), ("auto", Render::Auto)] {
+        assert_eq!(reading(&format!("render = '{name}'")).spider.render, render);
+    }
+    assert_eq!(reading("").spider.render, Render::Never);
+    assert!(mistakes("render = 'allways'")[0].contains("did you mean `always`?"));
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod links;
 mod read;
 mod rendered;
 mod response;
+mod shell;
 mod transfer;
 mod without;
 
@@ -24,7 +25,8 @@ pub(super) use self::without::hand_over;
 use self::cached::response;
 use self::history::RememberedPage;
 use self::read::read;
-use self::rendered::{is_rendered, rendered};
+use self::rendered::may_be_rendered;
+pub(crate) use self::shell::is_shell;
 use self::without::without_page;
 use crate::fetch::Fetching;
 use crate::job::ClaimedUrl;
@@ -68,7 +70,7 @@ pub(crate) async fn process(fetching: &Fetching, mut job: ClaimedUrl, permit: Ho
         }
     };
     let fetched = Fetched { job, history, response, visit };
-    match fetched.job.reader().is_some() || is_rendered(&fetched.job, &fetched.response) {
+    match fetched.job.reader().is_some() || may_be_rendered(&fetched.job, &fetched.response) {
         true => Processed::ForOthers(Box::new(fetched)),
         false => Processed::Settled(fetched.settled(fetching).await),
     }
@@ -78,7 +80,7 @@ pub(crate) async fn process(fetching: &Fetching, mut job: ClaimedUrl, permit: Ho
 pub(crate) enum Processed {
     /// Its outcome is known.
     Settled(Settlement),
-    /// It was fetched, and a browser is to render it, or the spider's program to read it.
+    /// It was fetched, and a browser may be to render it, or the spider's program to read it.
     ForOthers(Box<Fetched>),
     /// It failed, and the spider's program is to handle the failure.
     Without(Box<(ClaimedUrl, NoPage)>),
@@ -96,11 +98,7 @@ impl Fetched {
     /// Renders the page if its spider wants it, reads it, and returns its settlement.
     pub(crate) async fn settled(self, fetching: &Fetching) -> Settlement {
         let Self { mut job, history, response, visit } = self;
-        let response = match rendered(fetching, &mut job, response, visit.as_ref()).await {
-            Ok(response) => response,
-            Err(outcome) => return Settlement::from_job(job, outcome),
-        };
-        match read(fetching, &mut job, &history, response, visit.as_deref()).await {
+        match read(fetching, &mut job, &history, response, visit.as_ref()).await {
             Ok(Some((output, memory))) => Settlement::done(job, output, memory),
             Ok(None) => Settlement::from_job(job, Outcome::Skipped(Skip::ContentType)),
             Err(outcome) => Settlement::from_job(job, outcome),

@@ -26,6 +26,7 @@ use super::history::RememberedPage;
 use super::identity::{Form, form, seen_as};
 use super::items::{item, name};
 use super::links::to_follow;
+use super::rendered::{is_rendered_unread, may_be_rendered, rendered};
 use crate::fetch::Fetching;
 use crate::job::ClaimedUrl;
 use crate::job::items_file::{FileItems, Ids, InFile};
@@ -34,19 +35,28 @@ use crate::job::page_output::PageOutput;
 use crate::programs::{Came, PageAbout, Reading, Unread, read_page};
 use crate::schedule::sessions::Visit;
 
-/// Reads the page, and returns its results and the update of the page history; `None` if the spider does not read its
-/// type.
+/// Renders the page if its spider wants that, reads it, and returns its results and the update of the page history;
+/// `None` if the spider does not read its type.
 pub(super) async fn read(
     fetching: &Fetching,
     job: &mut ClaimedUrl,
     history: &RememberedPage,
     response: Response,
-    visit: Option<&Visit>,
+    visit: Option<&Arc<Visit>>,
 ) -> Result<Option<(PageOutput, Option<PageVisit>)>, Outcome> {
     if job.reader().is_none() && !job.spider.extractor.reads(&response) {
         return Ok(None);
     }
-    let reading = reading(fetching, job, job.reader(), &response).await?;
+    let is_rendered = is_rendered_unread(job, &response);
+    let mut response = match is_rendered {
+        true => rendered(fetching, job, response, visit).await?,
+        false => response,
+    };
+    let mut reading = self::reading(fetching, job, job.reader(), &response).await?;
+    if !reading.extraction.missing.is_empty() && !is_rendered && may_be_rendered(job, &response) {
+        response = rendered(fetching, job, response, visit).await?;
+        reading = self::reading(fetching, job, job.reader(), &response).await?;
+    }
     match visit {
         Some(visit) if reading.extraction.lapsed => {
             return Err(fetching.sessions.lapsed(job, visit, "`lapsed.selector` finds something"));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use trawl_common::frontier::outcome::{Class, Outcome, Skip};
 use trawl_common::ports::{Error, ErrorKind};
+use trawl_common::spider::Render;
 use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
 use trawl_common::web::sniff::is_html;
@@ -12,6 +13,7 @@ use trawl_web::NoPage;
 
 use super::failed;
 use super::response::leads_to_known;
+use super::shell::is_shell;
 use crate::fetch::Fetching;
 use crate::job::ClaimedUrl;
 use crate::proxy::User;
@@ -26,22 +28,24 @@ const RENDERING: &str = "rendering pages";
 /// Time without a repetition after which browsers count as working again.
 const RECOVERY_TIME: Duration = Duration::from_secs(30);
 
-/// Whether a browser renders this page.
-pub(super) fn is_rendered(job: &ClaimedUrl, response: &Response) -> bool {
+/// Whether a browser may be to render this page.
+pub(super) fn may_be_rendered(job: &ClaimedUrl, response: &Response) -> bool {
     job.spider.passage.is_some() && is_html(response.content_type(), &response.body)
 }
 
-/// Returns the response with the document that a page's scripts leave, if its spider wants that. Scripts that lead
-/// elsewhere count as a redirect.
+/// Whether a browser renders this page whatever is in it.
+pub(super) fn is_rendered_unread(job: &ClaimedUrl, response: &Response) -> bool {
+    may_be_rendered(job, response) && (job.spider.spider.render == Render::Always || is_shell(&response.body))
+}
+
+/// Returns the response with the document that a page's scripts leave. Scripts that lead elsewhere count as a redirect.
 pub(super) async fn rendered(
     fetching: &Fetching,
     job: &mut ClaimedUrl,
     response: Response,
     visit: Option<&Arc<Visit>>,
 ) -> Result<Response, Outcome> {
-    let Some(passage) = job.spider.passage.clone().filter(|_| is_rendered(job, &response)) else {
-        return Ok(response);
-    };
+    let Some(passage) = job.spider.passage.clone() else { return Ok(response) };
     let spider = &job.spider;
     let fetcher = match visit {
         Some(visit) => spider.apart.in_session(Arc::clone(visit) as _),
