@@ -61,6 +61,7 @@ fn every_key_of_a_file_is_read() {
     assert_eq!(follow.area.as_ref().unwrap().text().place.unwrap().line, 22);
     assert!(follow.canonical && !follow.nofollow && !follow.noindex && !follow.refresh);
     assert_eq!((spider.route[0].lane, spider.route[0].ttl), (Lane::Priority, Some(Duration::from_secs(300))));
+    assert_eq!(spider.render, Render::Always);
     assert_eq!(spider.politeness.rate, Some("5/s".parse::<Rate>().unwrap()));
     assert_eq!(spider.politeness.host[0].host, ["cdn.shop.example"]);
     let retry = spider.retry.apply(&Retry::default());
@@ -191,7 +192,7 @@ fn fields_are_read_in_order_with_all_their_options() {
         field(&spider, "server").from,
         FieldSource::Header(crate::mistake::Sited {
             value: "server".to_owned(),
-            place: Some(crate::mistake::Place { line: 80, column: 21 }),
+            place: Some(crate::mistake::Place { line: 81, column: 21 }),
         })
     );
     assert_eq!(field(&spider, "links").from, FieldSource::Page(PageField::Links));
