@@ -64,6 +64,9 @@ pub(super) async fn rendered(
         () = watched.lost() => return Err(Outcome::Republish),
     };
     let rendered = rendered.map_err(|unrendered| outcome(fetching, job, unrendered))?;
+    // Scripts may lead back.
+    let redirected_to = rendered.redirected_to.filter(|page| *page != url);
+    let rendered = Response { redirected_to, ..rendered };
     match rendered.redirected_to.as_ref().filter(|page| Some(*page) != before.as_ref()) {
         Some(page) if leads_to_known(fetching, job, page).await? => Err(Outcome::Skipped(Skip::Duplicate)),
         _ => Ok(rendered),
