@@ -472,6 +472,77 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runners": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The runners that have asked for access, with the access of each */
+        get: operations["list_runners"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runners/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Forgets a runner, its key and its access; the name is free for another */
+        delete: operations["forget_runner"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runners/{name}/access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Gives a runner access to a project: from then on it does the project's work, or hands work to its spiders */
+        post: operations["allow_runner"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runners/{name}/access/{project}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Takes back a runner's access to a project: within a second it gets no more of its work, and what it holds of that is
+         *     handed out again
+         */
+        delete: operations["revoke_runner"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/schedules": {
         parameters: {
             query?: never;
@@ -745,6 +816,11 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * @description The access of a runner to a project
+         * @enum {string}
+         */
+        Access: "assign" | "submit";
         /** @description A version that was added */
         Added: {
             project: string;
@@ -1098,6 +1174,10 @@ export interface components {
          * @enum {string}
          */
         EntryName: "entry";
+        /** @description The runner that was forgotten */
+        Forgotten: {
+            runner: string;
+        };
         /** @description The new state of a schedule */
         Holding: {
             paused: boolean;
@@ -1277,6 +1357,11 @@ export interface components {
          * @enum {string}
          */
         Name: "progress" | "end" | "problem";
+        /** @description Access to give */
+        NewAccess: {
+            access: components["schemas"]["Access"];
+            project: string;
+        };
         /** @description The crawl to submit: as in the spider's file, or of the given `urls`, `tasks` and `sources` instead */
         NewCrawl: {
             /** @description The spider's arguments */
@@ -1559,6 +1644,26 @@ export interface components {
          * @enum {string}
          */
         RobotsVerdict: "allowed" | "forbidden" | "unreadable" | "unknown" | "ignored";
+        /** @description A machine that reaches nothing but the API */
+        Runner: {
+            /** @description Its access by project; `requested` to all others */
+            access: {
+                [key: string]: components["schemas"]["Access"];
+            };
+            /** @description When it asked last */
+            asked: components["schemas"]["Time"];
+            /** @description The first digits of its key's digest, as the runner itself shows them */
+            fingerprint: string;
+            runner: string;
+            /** @description When it asked for access first */
+            since: components["schemas"]["Time"];
+            /** @description Whether it works through this process of the API */
+            working: boolean;
+        };
+        /** @description All known runners */
+        Runners: {
+            runners: components["schemas"]["Runner"][];
+        };
         /** @description The times at which a spider's crawls are submitted */
         Schedule: {
             /** @example *\/15 * * * * */
@@ -3220,6 +3325,163 @@ export interface operations {
             401: components["responses"]["Problem401"];
             403: components["responses"]["Problem403"];
             /** @description There is no such version */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            421: components["responses"]["Problem421"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            502: components["responses"]["Problem502"];
+            503: components["responses"]["Problem503"];
+            504: components["responses"]["Problem504"];
+        };
+    };
+    list_runners: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Runners"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            421: components["responses"]["Problem421"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            502: components["responses"]["Problem502"];
+            503: components["responses"]["Problem503"];
+            504: components["responses"]["Problem504"];
+        };
+    };
+    forget_runner: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The runner */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Forgotten"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            /** @description There is no such runner */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            421: components["responses"]["Problem421"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            502: components["responses"]["Problem502"];
+            503: components["responses"]["Problem503"];
+            504: components["responses"]["Problem504"];
+        };
+    };
+    allow_runner: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The runner */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewAccess"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Runner"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            /** @description There is no such runner */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            408: components["responses"]["Problem408"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            421: components["responses"]["Problem421"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            502: components["responses"]["Problem502"];
+            503: components["responses"]["Problem503"];
+            504: components["responses"]["Problem504"];
+        };
+    };
+    revoke_runner: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The runner */
+                name: string;
+                /** @description The project */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Runner"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            /** @description There is no such runner */
             404: {
                 headers: {
                     [name: string]: unknown;
