@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -32,6 +32,7 @@ pub struct Link {
     /// Cancelled when the runner's access was taken back.
     revoked: CancellationToken,
     why_revoked: Mutex<Option<String>>,
+    left: AtomicBool,
     /// Whether the last claim gave nothing, and nothing is held.
     is_idle: watch::Sender<bool>,
 }
@@ -66,7 +67,7 @@ impl Session {
 impl Link {
     /// Returns a link that has no session yet.
     pub fn new(api: Api) -> Self {
-        let (present, joining, calls, revoked, why_revoked) = Default::default();
+        let (present, joining, calls, revoked, why_revoked, left) = Default::default();
         let is_idle = watch::Sender::new(false);
         Self {
             api,
@@ -77,6 +78,7 @@ impl Link {
             calls,
             revoked,
             why_revoked,
+            left,
             is_idle,
         }
     }
@@ -176,6 +178,9 @@ impl Link {
         if let Some(session) = &*self.present.lock() {
             return Ok(Arc::clone(session));
         }
+        if self.has_left() {
+            return Err(Error::new(ErrorKind::Stale, "the runner has ended"));
+        }
         if self.revoked.is_cancelled() {
             return Err(Error::new(ErrorKind::Refused, "the runner has no access any more"));
         }
@@ -210,8 +215,14 @@ impl Link {
         Ok(reply)
     }
 
-    /// Ends the session, if there is one.
+    /// Returns whether the runner has ended its last session.
+    pub(crate) fn has_left(&self) -> bool {
+        self.left.load(Ordering::Relaxed)
+    }
+
+    /// Ends the session, if there is one. There is none after it.
     pub(crate) async fn leave(&self) -> Result<()> {
+        self.left.store(true, Ordering::Relaxed);
         let Some(session) = self.present.lock().take() else { return Ok(()) };
         match self.api.call(&Leave {}, Some(&session.id), None).await {
             // Then nothing is held in it either.

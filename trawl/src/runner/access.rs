@@ -19,7 +19,7 @@ impl Command {
         let runners = backend.runners();
         match self {
             Self::List { json } => list(&backend, runners.runners().await?, json),
-            Self::Approve { runner, project, assign: _, submit } => {
+            Self::Approve { runner, project, assign: _, submit, json } => {
                 let (project, access) =
                     (project.unwrap_or_default(), if submit { Access::Submit } else { Access::Assign });
                 if !runners.allow(&runner, &project, access).await? {
@@ -30,26 +30,38 @@ impl Command {
                     Access::Assign => "does the work of",
                     Access::Submit => "may hand work to",
                 };
-                backend.say(format_args!(
-                    "the runner {runner} ({}) {what} the project {project}",
-                    known.key.fingerprint()
-                ));
+                let fingerprint = known.key.fingerprint();
+                match json {
+                    true => print_json(&as_json(&known)),
+                    false => backend.say(format_args!(
+                        "the runner {runner} ({fingerprint}) {what} the project {project}"
+                    )),
+                }
             }
-            Self::Revoke { runner, project } => {
+            Self::Revoke { runner, project, json } => {
                 if !runners.revoke(&runner, project.as_ref()).await? {
                     return Err(Fail::run(format!(
                         "the runner {runner} has no such access: trawl runner list"
                     )));
                 }
-                backend.say(format_args!(
-                    "the runner {runner} has that access no more; what it holds is handed out again"
-                ));
+                match json {
+                    true => {
+                        let known = runners.runner(&runner).await?.ok_or_else(|| unknown(&runner))?;
+                        print_json(&as_json(&known));
+                    }
+                    false => backend.say(format_args!(
+                        "the runner {runner} has that access no more; what it holds is handed out again"
+                    )),
+                }
             }
-            Self::Forget { runner } => {
+            Self::Forget { runner, json } => {
                 if !runners.forget(&runner).await? {
                     return Err(unknown(&runner));
                 }
-                backend.say(format_args!("the runner {runner} is forgotten"));
+                match json {
+                    true => print_json(&json!({ "forgotten": runner })),
+                    false => backend.say(format_args!("the runner {runner} is forgotten")),
+                }
             }
         }
         Ok(Exit::Ok)

@@ -43,6 +43,9 @@ enum Command {
         /// Only hand work to the project's spiders
         #[arg(long)]
         submit: bool,
+        /// Print the runner as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Take back a runner's access: within a second it gets no more work, and what it holds is handed out again
     Revoke {
@@ -51,11 +54,17 @@ enum Command {
         /// Only its access to this project
         #[arg(long, value_name = "NAME")]
         project: Option<ProjectName>,
+        /// Print the runner as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Forget a runner, its key and its access; its name is free for another
     Forget {
         /// The runner
         runner: RunnerName,
+        /// Print its name as JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 
