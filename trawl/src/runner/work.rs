@@ -29,7 +29,7 @@ const HELD_PER_CONTEXT: u16 = 4;
 /// The command-line arguments of a runner that works.
 #[derive(clap::Args)]
 pub(super) struct Work {
-    /// The API, such as https://trawl.example; named again, the next one takes over where one is away
+    /// The URL of the API; named again, the next one takes over where one is away
     #[arg(long, value_name = "URL", env = "TRAWL_API")]
     api: Vec<String>,
     /// The name of this machine among the runners
