@@ -178,9 +178,6 @@ impl Link {
         if let Some(session) = &*self.present.lock() {
             return Ok(Arc::clone(session));
         }
-        if self.has_left() {
-            return Err(Error::new(ErrorKind::Stale, "the runner has ended"));
-        }
         if self.revoked.is_cancelled() {
             return Err(Error::new(ErrorKind::Refused, "the runner has no access any more"));
         }
@@ -215,12 +212,12 @@ impl Link {
         Ok(reply)
     }
 
-    /// Returns whether the runner has ended its last session.
+    /// Returns whether the runner has given back everything at its end.
     pub(crate) fn has_left(&self) -> bool {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// Ends the session, if there is one. There is none after it.
+    /// Ends the session, if there is one.
     pub(crate) async fn leave(&self) -> Result<()> {
         self.left.store(true, Ordering::Relaxed);
         let Some(session) = self.present.lock().take() else { return Ok(()) };

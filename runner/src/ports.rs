@@ -144,7 +144,7 @@ struct RelayLog {
 
 #[async_trait]
 impl Logs for RelayLog {
-    /// Entries after the last session are in the runner's own log alone.
+    /// Entries from after its last session are in the runner's own log alone: they are no reason to join anew.
     async fn append(&self, entries: &[LogEntry]) -> Result<()> {
         if self.link.has_left() {
             return Ok(());

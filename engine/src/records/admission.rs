@@ -41,7 +41,7 @@ pub trait Admission: Send + Sync {
     /// last lease, discovery ends; if no record is left then, the crawl is finished.
     async fn close(&self, lease: Lease, read: Option<SourcesRead>) -> Result<()>;
 
-    /// Keeps the text of the spider's file for a crawl ([`spider_text`](trawl_common::ports::Stats::spider_text)). A
+    /// Keeps the text of the spider's file for a crawl ([`spider_text`](trawl_common::ports::SpiderTexts::spider_text)). A
     /// text that was kept before stays.
     async fn keep_spider_text(&self, crawl: &CrawlRef, text: &SpiderText) -> Result<()>;
 
