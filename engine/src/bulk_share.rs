@@ -7,9 +7,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-
-/// Mean lateness from which new URLs are held back.
-const LATE: Duration = Duration::from_millis(500);
+use trawl_common::frontier::ladder::LATE;
 
 /// Number of URLs that the mean lateness is of, approximately.
 const OF: u32 = 32;

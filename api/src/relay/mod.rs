@@ -7,7 +7,7 @@
 //!    silent or loses its access.
 //! 3. `guard.rs` and `scope.rs`: the runner holds what the call is about. What a message says is not sent back by it,
 //!    but kept here; its links are those that the spider may follow; its items are those of the page.
-//! 4. `calls.rs`: the call itself. `replies.rs` keeps replies that may have been lost.
+//! 4. `calls`: the call itself. `replies.rs` keeps replies that may have been lost.
 
 mod caller;
 mod calls;

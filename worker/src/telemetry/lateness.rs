@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use trawl_common::frontier::ladder::LATE;
 use trawl_common::time::UnixMs;
 
 /// Shortest and longest time between two URLs that return to a worker, on average: each costs a round by way of the
 /// broker.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(20));
-
-/// Mean lateness from which returns are put further apart.
-const LATE: Duration = Duration::from_millis(500);
 
 /// Time between two adjustments.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -16,6 +16,9 @@ pub const RUNGS: [Duration; 8] = [
     Duration::from_secs(3600),
 ];
 
+/// Mean lateness of messages that come back from which there are more of them than can be handled.
+pub const LATE: Duration = Duration::from_millis(500);
+
 /// The time at which a snoozed message comes back: decided once, for its record and for what is published later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wake {
