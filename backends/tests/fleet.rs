@@ -10,6 +10,8 @@ mod control_log;
 mod durability;
 #[path = "fleet/journal.rs"]
 mod journal;
+#[path = "fleet/kept_crawls.rs"]
+mod kept_crawls;
 #[path = "fleet/large.rs"]
 mod large;
 #[path = "fleet/newer.rs"]

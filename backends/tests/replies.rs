@@ -4,7 +4,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -22,7 +21,7 @@ use trawl_common::jobs::{JobOutcome, JobStatus, NewJob};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Claim, Control, Finish, JobFilter, JobPage, Jobs, NewWork, Result, Stats, Terms};
 use trawl_common::request::NewRequest;
-use trawl_common::settings::{Redis, ServerUrl};
+use trawl_common::settings::Redis;
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -313,10 +312,7 @@ async fn count_swept(redis: RedisRecords) -> usize {
 
 /// Returns an empty database of Redis behind a proxy.
 async fn behind_a_proxy() -> (ReplyLoser, Link) {
-    let url = servers::own_database().await;
-    let (server, database) = url.reveal().strip_prefix("redis://").unwrap().split_once('/').unwrap();
-    let proxy = ReplyLoser::start(server.parse::<SocketAddr>().unwrap()).await.unwrap();
-    let url = ServerUrl::new(format!("redis://{}/{database}", proxy.address));
+    let (proxy, url) = ReplyLoser::in_front_of(&servers::own_database().await).await.unwrap();
     (proxy, redis::connect(&Redis { url, ..Redis::default() }).await.unwrap())
 }
 

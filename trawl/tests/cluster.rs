@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use trawl_common::settings::Node;
 use trawl_testkit::cluster;
 use trawl_testkit::servers::VirtualHost;
@@ -106,6 +106,13 @@ struct Crawl {
     workers: [Child; 2],
 }
 
+/// Time after which a silent process counts as lost.
+const LOST_AFTER: Duration = Duration::from_secs(4);
+
+/// Number of pages that a worker fetches at once.
+const CONCURRENCY: usize = 8;
+const CONCURRENT: &str = "--concurrency=8";
+
 /// Number of URLs on the list.
 const LISTED: usize = 900;
 
@@ -128,7 +135,7 @@ impl Crawl {
         fs::write(fleet.folder.path().join("list.txt"), list).unwrap();
         let spawn = |mut command: Command| hurried(&mut command).spawn().unwrap();
         let first = cluster::address_of("mq1");
-        let workers = [(); 2].map(|()| spawn(fleet.command(&first, &["worker", "--concurrency", "8", "-q"])));
+        let workers = [(); 2].map(|()| spawn(fleet.command(&first, &["worker", CONCURRENT, "-q"])));
         let produced = spawn(fleet.producer(&first, &["list.txt", "--wait"]));
         timeout(LIMIT, site.asked_for(asked)).await.unwrap();
         let run = run(&fleet).await;
@@ -175,7 +182,7 @@ impl Crawl {
 /// Sets short recovery times, so that the program recovers within seconds.
 fn hurried(command: &mut Command) -> &mut Command {
     command
-        .env("TRAWL__RECOVERY__LOST_AFTER", "4s")
+        .env("TRAWL__RECOVERY__LOST_AFTER", format!("{}s", LOST_AFTER.as_secs()))
         .env("TRAWL__RETRY__MAX", "1")
         .env("TRAWL__RETRY__BACKOFF", "1s")
 }
@@ -227,6 +234,39 @@ async fn a_crawl_ends_whole_when_its_master_of_redis_dies_with_what_its_replica_
 }
 
 #[tokio::test]
+async fn a_crawl_stays_paused_when_its_master_of_redis_dies_before_the_replica_knows_of_the_pause() {
+    let crawl = Crawl::begin(200, 400).await;
+    let mut shard = crawl.shard().await;
+    timeout(LIMIT, shard.cut_replication()).await.unwrap();
+    let words = ["pause", &crawl.fleet.name];
+    let ordered = crawl.fleet.command(&cluster::address_of("mq1"), &words).output().await.unwrap();
+    assert!(ordered.status.success(), "{}", String::from_utf8_lossy(&ordered.stderr));
+    // Pages that both workers had begun may still be asked for.
+    let most = asked(&crawl.site) + 2 * CONCURRENCY;
+    crawl.site.answer_all();
+    timeout(LIMIT, shard.kill_master()).await.unwrap();
+    timeout(LIMIT, is_known_as(&crawl.fleet, "paused")).await.unwrap();
+    // Long enough for a sweep to send again what it takes for lost.
+    sleep(2 * LOST_AFTER).await;
+    let asked = asked(&crawl.site);
+    assert!(asked <= most, "{asked} pages were asked for, and {most} may be");
+    let words = ["resume", &crawl.fleet.name];
+    assert!(crawl.fleet.command(&cluster::address_of("mq1"), &words).status().await.unwrap().success());
+    let again = crawl.ends().await.0.len();
+    assert!(again <= 400, "{again} pages were asked for once more");
+}
+
+/// Returns the number of requests so far.
+fn asked(site: &Site) -> usize {
+    site.log().values().sum()
+}
+
+/// Waits until a crawl has this status.
+async fn is_known_as(fleet: &Fleet, status: &str) {
+    while printed(fleet, &["status", &fleet.name, "--json"]).await[0]["status"] != status {}
+}
+
+#[tokio::test]
 async fn no_page_is_lost_when_the_node_that_leads_the_bulk_queue_dies_mid_crawl() {
     let fleet = Fleet::new().await;
     // The node that a queue is declared on becomes its leader.
@@ -238,7 +278,7 @@ async fn no_page_is_lost_when_the_node_that_leads_the_bulk_queue_dies_mid_crawl(
 
     let site = Site::serve(PAGES).await;
     site.hold_after(BEFORE);
-    let worker = || fleet.command(&first, &["worker", "--concurrency", "8", "-q"]).spawn().unwrap();
+    let worker = || fleet.command(&first, &["worker", CONCURRENT, "-q"]).spawn().unwrap();
     let workers = [worker(), worker()];
     let sitemap = format!("{}/sitemap.xml", site.origin);
     let produced = fleet.producer(&first, &[&sitemap, "--wait"]).spawn().unwrap();

@@ -11,7 +11,7 @@ use super::database::Database;
 use super::fleet::{Fleet, Programs, Running};
 use super::kind::{Kind, Subject};
 use super::ledger::{Injected, SETTLING};
-use super::operator::Operator;
+use super::operator::{HAD_LEAVE, Operator};
 use super::plan::Step;
 use super::private::{POLL_INTERVAL, PrivateServers};
 use super::proxy::{Mode, Proxy};
@@ -290,9 +290,20 @@ impl Injector {
         // At first, requests that have already started may still arrive.
         let time = SETTLING + self.while_of(step);
         match step.kind {
-            Kind::HostBlocked => self.operator.block(programs, time).await,
+            kind if kind.blocks_host() => {
+                self.operator.block(programs).await?;
+                if kind.truncates_store() {
+                    self.store.restart_truncated().await?;
+                }
+                sleep(HAD_LEAVE + time).await;
+                self.operator.unblock(programs).await
+            }
             Kind::DeadLettersReplayed => self.operator.replay(programs).await,
             Kind::OtherCancelled => self.operator.cancel(programs).await,
+            Kind::StoreTruncatedAfterCancel => {
+                self.operator.cancel(programs).await?;
+                self.store.restart_truncated().await
+            }
             Kind::OtherStuck => self.operator.stick(programs, time).await,
             Kind::OtherFull => self.operator.fill(programs, time).await,
             kind => {

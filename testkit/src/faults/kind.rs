@@ -68,6 +68,12 @@ pub enum Kind {
     /// The crawl is paused; at once `kill -9` of Redis, and a restart without its last second. Later the crawl goes on.
     #[strum(serialize = "redis-truncated-after-pause")]
     StoreTruncatedAfterPause,
+    /// The host is blocked; at once `kill -9` of Redis, and a restart without its last second. Later the block is lifted.
+    #[strum(serialize = "redis-truncated-after-block")]
+    StoreTruncatedAfterBlock,
+    /// A second crawl is cancelled; at once `kill -9` of Redis, and a restart without its last second.
+    #[strum(serialize = "redis-truncated-after-cancel")]
+    StoreTruncatedAfterCancel,
     /// `FLUSHALL`.
     #[strum(serialize = "redis-flushed")]
     StoreFlushed,
@@ -188,8 +194,10 @@ impl Kind {
             | Self::CrawlPausedEmptied
             | Self::CrawlPausedBothLost
             | Self::HostBlocked
+            | Self::StoreTruncatedAfterBlock
             | Self::DeadLettersReplayed
             | Self::OtherCancelled
+            | Self::StoreTruncatedAfterCancel
             | Self::OtherStuck
             | Self::OtherFull => Subject::Crawl,
             Self::DatabaseStop | Self::DatabaseKill => Subject::Database,
@@ -234,8 +242,19 @@ impl Kind {
     }
 
     /// Whether Redis forgets its last second.
-    fn truncates_store(self) -> bool {
-        matches!(self, Self::StoreTruncated | Self::StoreTruncatedAfterPause)
+    pub fn truncates_store(self) -> bool {
+        matches!(
+            self,
+            Self::StoreTruncated
+                | Self::StoreTruncatedAfterPause
+                | Self::StoreTruncatedAfterBlock
+                | Self::StoreTruncatedAfterCancel
+        )
+    }
+
+    /// Whether the host of the crawl is blocked for a while.
+    pub fn blocks_host(self) -> bool {
+        matches!(self, Self::HostBlocked | Self::StoreTruncatedAfterBlock)
     }
 
     /// Whether Redis forgets everything, so that finished URLs may be fetched again.

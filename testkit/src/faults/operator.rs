@@ -15,7 +15,7 @@ use super::scenario::CRAWL;
 /// The host of every site here.
 const HOST: &str = "127.0.0.1";
 /// Time for which a slot of a host that was granted before a block remains usable.
-const HAD_LEAVE: Duration = Duration::from_secs(1);
+pub(super) const HAD_LEAVE: Duration = Duration::from_secs(1);
 
 /// Gives orders, and records them.
 pub struct Operator {
@@ -47,11 +47,15 @@ impl Operator {
         order(programs, &["resume", CRAWL]).await.map(drop)
     }
 
-    /// Blocks the host of all pages for `time`; then replays the skipped URLs.
-    pub async fn block(&mut self, programs: &Programs, time: Duration) -> io::Result<()> {
+    /// Blocks the host of all pages.
+    pub async fn block(&mut self, programs: &Programs) -> io::Result<()> {
         order(programs, &["hosts", "block", HOST]).await?;
         self.begin_quiet("blocked", HAD_LEAVE);
-        sleep(HAD_LEAVE + time).await;
+        Ok(())
+    }
+
+    /// Lifts the block, and replays the skipped URLs.
+    pub async fn unblock(&mut self, programs: &Programs) -> io::Result<()> {
         self.end_quiet();
         order(programs, &["hosts", "unblock", HOST]).await?;
         let skipped = ["--crawl", CRAWL, "--reason", "blocked"];

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+use trawl_common::settings::ServerUrl;
 
 /// A proxy in front of one server. It ends when dropped, its connections with the test's runtime.
 pub struct ReplyLoser {
@@ -37,6 +38,18 @@ impl ReplyLoser {
         let count = Arc::new(Count::default());
         let accepting = tokio::spawn(accept(listener, to, Arc::clone(&count)));
         Ok(Self { address, count, accepting })
+    }
+
+    /// Listens on a free port, for the Redis at `url`. Returns its URL here, too.
+    ///
+    /// # Errors
+    /// If no port is free, or the URL is no `redis://<address>/<database>`.
+    pub async fn in_front_of(url: &ServerUrl) -> io::Result<(Self, ServerUrl)> {
+        let server = url.reveal().strip_prefix("redis://").and_then(|rest| rest.split_once('/'));
+        let (address, database) = server.ok_or_else(|| io::Error::other("no address and database"))?;
+        let proxy = Self::start(address.parse().map_err(io::Error::other)?).await?;
+        let url = ServerUrl::new(format!("redis://{}/{database}", proxy.address));
+        Ok((proxy, url))
     }
 
     /// Starts counting again, and loses the reply with this number; none if it is 0.

@@ -42,7 +42,7 @@ impl Scenario {
     pub fn takes(self, kind: Kind) -> bool {
         match kind.subject() {
             // A task has no host.
-            Subject::Crawl if self == Self::Tasks => kind != Kind::HostBlocked,
+            Subject::Crawl if self == Self::Tasks => !kind.blocks_host(),
             Subject::Crawl => matches!(self, Self::Sitemap | Self::Requests),
             Subject::Database => matches!(self, Self::Links | Self::Tasks),
             _ => true,

@@ -2,9 +2,11 @@
 local now = now_ms()
 local answer = {}
 
--- Whether the answer to this call was lost: the record waits until that very instant, and nobody has confirmed it.
+-- Whether the answer to this call was lost: the record waits until that very instant, and nobody has confirmed it. A
+-- record that was let go waits for its crawl, though it may still be listed since it was found.
 local function is_told_again(record, url, until_then)
-  return record.state == 'p' and record.since == until_then and redis.call('ZSCORE', OUTBOX, ARGV[2] .. ' ' .. url)
+  return record.state == 'p' and record.since == until_then and not is_let_go(record)
+    and redis.call('ZSCORE', OUTBOX, ARGV[2] .. ' ' .. url)
 end
 
 for i = 3, #ARGV, 3 do

@@ -257,17 +257,16 @@ impl Facts {
         for (index, fault) in self.faults.iter().enumerate() {
             let mine = fault.victim == Some(ask.who);
             let pause = fault.to.saturating_sub(fault.from).min(TRYING_AGAIN);
+            // A page that is requested while the worker still waits to try again is settled after that.
+            let hindered =
+                ask.asked <= fault.to + pause + SETTLING && fault.from <= settled + fault.kind.reaches_back();
             let hit = match fault.kind.subject() {
                 _ if fault.kind.empties_store() => ask.asked <= fault.to,
                 Subject::Producer => false,
-                Subject::Crawl => self.begins_anew(ask, fault),
+                Subject::Crawl => fault.kind.truncates_store() && hindered || self.begins_anew(ask, fault),
                 // A worker that wakes still requests the pages that it had started on before it was stopped.
                 Subject::Worker => mine && ask.asked <= fault.to + SETTLING && fault.from <= settled,
-                Subject::Store | Subject::Broker | Subject::Database => {
-                    // A page that is requested while the worker still waits to try again is settled after that.
-                    ask.asked <= fault.to + pause + SETTLING
-                        && fault.from <= settled + fault.kind.reaches_back()
-                }
+                Subject::Store | Subject::Broker | Subject::Database => hindered,
             };
             if !hit {
                 continue;

@@ -46,7 +46,7 @@ impl Facts {
         match order.kind {
             // A page that the site held back may have had to give way to those of the other crawl's host, which holds
             // its own back as well.
-            Kind::OtherCancelled | Kind::OtherStuck | Kind::OtherFull => {
+            Kind::OtherCancelled | Kind::StoreTruncatedAfterCancel | Kind::OtherStuck | Kind::OtherFull => {
                 let meet = ask.asked <= order.to + HELD_BACK && order.from <= ask.asked + HELD_BACK;
                 ask.answered.is_none() && meet
             }
@@ -55,7 +55,7 @@ impl Facts {
                 self.replays.iter().any(|replay| is_it(replay.at) && replay.url == page.key)
             }
             // It may have been skipped between two tries, or before its redirect was followed.
-            Kind::HostBlocked => matches!(page.fate, Fate::Broken | Fate::Redirect(_)),
+            kind if kind.blocks_host() => matches!(page.fate, Fate::Broken | Fate::Redirect(_)),
             _ => false,
         }
     }

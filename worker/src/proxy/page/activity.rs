@@ -188,9 +188,11 @@ mod tests {
             page.await;
             pending::<()>().await;
         };
+        // The page first: it asks for something before it is asked about.
         tokio::select! {
-            rested = resting => rested.map(|()| begun.elapsed()),
+            biased;
             () = page => unreachable!("it never ends"),
+            rested = resting => rested.map(|()| begun.elapsed()),
         }
     }
 

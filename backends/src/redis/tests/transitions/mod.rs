@@ -205,3 +205,24 @@ async fn of_a_url_that_one_call_both_sees_and_forgets_the_last_counts() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_url_that_was_let_go_in_a_pause_is_not_taken_for_parked() {
+    let setup = Setup {
+        kind: Kind::Once,
+        dedup: Dedup::Plain,
+        max_pages: None,
+        max_per_host: None,
+        is_recovering: false,
+    };
+    // It is let go until now, and was never confirmed since it was found.
+    let steps = [
+        Step::Open,
+        Step::Admit(vec![2]),
+        Step::Claim(0, vec![2], Sender::Ours),
+        Step::Pause,
+        Step::Start(0, vec![2]),
+        Step::Park(0, vec![2], 0, false),
+    ];
+    agree(&setup, &steps).await;
+}
