@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use trawl_common::frontier::outcome::{Outcome, Skip};
 use trawl_common::ports::{Claimed, Fatal, Frontier};
 use trawl_common::spider::SpiderText;
@@ -91,7 +92,7 @@ impl Claims {
         self.idle_reasons.works_for(&message.crawl.spider);
         let now = UnixMs::now();
         if let Some(until) = message.until {
-            self.lateness.note(until, now);
+            self.lateness.note(now.since(until), Instant::now());
         }
         let is_expired = message.is_expired(now);
         let job = ClaimedUrl { url, message, attempts, starts, waits_for_host_only: false, crawl, spider };

@@ -255,9 +255,10 @@ fn ruling(settler: &Settler, handled: Handled) -> ports::Settlement {
             dead_letter(settler, &message, completion(Terminal::Expired), expired(settler, attempts))
         }
         Err(Outcome::Retry { failure, until, .. }) => {
-            let interval = settler.lateness.interval();
-            let space = |domain| settler.retries.space(domain, until, interval, UnixMs::now());
-            let until = led_by(&message).map_or(until, space);
+            let (interval, now) = (settler.lateness.interval(), UnixMs::now());
+            let space =
+                |domain| settler.retries.space(domain, until.wait_from(now), interval, Instant::now());
+            let until = led_by(&message).map_or(until, |domain| now.plus(space(domain)));
             if let Some(target) = message.target() {
                 settler.idle_reasons.waits(&HostKey::host(&target.host()), until, Why::Retry(failure.class));
             }

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use trawl_common::frontier::ladder::LATE;
-use trawl_common::time::UnixMs;
 
 /// Shortest and longest time between two URLs that return to a worker, on average: each costs a round by way of the
 /// broker.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(20));
+
+/// A URL counts as no later than this: the clock may have been set forward.
+const MAX_LATE: Duration = Duration::from_secs(10);
 
 /// Time between two adjustments.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -19,25 +22,25 @@ pub(crate) struct Lateness(Mutex<State>);
 
 struct State {
     interval: Duration,
-    adjusted: UnixMs,
+    adjusted: Instant,
     count: u32,
     sum: Duration,
 }
 
 impl Default for Lateness {
     fn default() -> Self {
-        let state = State { interval: INTERVALS.0, adjusted: UnixMs(0), count: 0, sum: Duration::ZERO };
+        let state = State { interval: INTERVALS.0, adjusted: Instant::now(), count: 0, sum: Duration::ZERO };
         Self(Mutex::new(state))
     }
 }
 
 impl Lateness {
-    /// Records that a URL is back at `now` that was to return at `until`.
-    pub(crate) fn note(&self, until: UnixMs, now: UnixMs) {
+    /// Records that a URL has returned, so much later than it was due.
+    pub(crate) fn note(&self, late: Duration, now: Instant) {
         let mut state = self.0.lock();
         state.count += 1;
-        state.sum += now.since(until);
-        if state.adjusted.plus(PERIOD) <= now {
+        state.sum += late.min(MAX_LATE);
+        if state.adjusted + PERIOD <= now {
             state.adjust(now);
         }
     }
@@ -50,7 +53,7 @@ impl Lateness {
 
 impl State {
     /// Doubles the interval if URLs were late since the last adjustment, otherwise shortens it by a tenth.
-    fn adjust(&mut self, now: UnixMs) {
+    fn adjust(&mut self, now: Instant) {
         let is_late = self.sum / self.count > LATE;
         let interval = if is_late { self.interval * 2 } else { self.interval.mul_f64(0.9) };
         *self = Self {
@@ -67,9 +70,9 @@ mod tests {
     use super::*;
 
     /// Returns the interval after so many seconds in each of which a hundred URLs are this late.
-    fn after(lateness: &Lateness, from: UnixMs, seconds: u64, late: Duration) -> Duration {
-        for now in (0..seconds * 100).map(|at| from.plus(Duration::from_millis(at * 10))) {
-            lateness.note(now, now.plus(late));
+    fn after(lateness: &Lateness, from: Instant, seconds: u64, late: Duration) -> Duration {
+        for now in (0..seconds * 100).map(|at| from + Duration::from_millis(at * 10)) {
+            lateness.note(late, now);
         }
         lateness.interval()
     }
@@ -77,13 +80,13 @@ mod tests {
     #[test]
     fn urls_return_further_apart_while_they_are_late_and_as_before_once_they_are_not() {
         let lateness = Lateness::default();
-        let start = UnixMs(1_000_000);
+        let start = Instant::now();
         assert_eq!(after(&lateness, start, 20, Duration::from_millis(100)), INTERVALS.0);
-        let later = start.plus(Duration::from_secs(30));
+        let later = start + Duration::from_secs(30);
         assert!(after(&lateness, later, 4, Duration::from_secs(2)) >= INTERVALS.0 * 8);
-        let later = start.plus(Duration::from_secs(60));
+        let later = start + Duration::from_secs(60);
         assert_eq!(after(&lateness, later, 60, Duration::from_secs(9)), INTERVALS.1);
-        let later = start.plus(Duration::from_secs(200));
+        let later = start + Duration::from_secs(200);
         assert_eq!(after(&lateness, later, 60, Duration::ZERO), INTERVALS.0);
     }
 }
