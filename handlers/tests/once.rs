@@ -397,6 +397,9 @@ async fn a_folder_that_fills_ends_its_program() {
     let endless = "import os\nwith open(os.environ['TRAWL_TMP'] + '/x', 'wb') as file:\n  while True: file.write(b'x' * 65536)";
     let (what, _) = failure(python(endless, small).await);
     assert!(what.contains("had more in TRAWL_TMP than it may ([handler] disk"), "{what}");
+    let deleted = "import os\nfile = open(os.environ['TRAWL_TMP'] + '/x', 'wb')\nos.remove(file.name)\nwhile True: file.write(b'x' * 65536)";
+    let (what, _) = failure(python(deleted, small).await);
+    assert!(what.contains("had more in TRAWL_TMP than it may ([handler] disk"), "{what}");
     let sparse = "import os\nos.truncate(os.open(os.environ['TRAWL_TMP'] + '/x', os.O_CREAT | os.O_RDWR), 1 << 40)\nprint('{\"result\": 0}')";
     assert_done(python(sparse, small).await);
 }

@@ -1,23 +1,25 @@
 //! The contents of a program's folder.
 
+use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+use super::processes::{Process, below};
 
 /// Size in bytes of the blocks in which stat(2) counts a file's size on disk.
 const BLOCK: u64 = 512;
 
 /// Whether the contents of `folder` take more than `most` bytes of disk, or are more than `most_files` files and
-/// folders. Links are not followed. Files deleted during the walk are not counted, nor are deleted files that are still
-/// open.
+/// folders. Links are not followed. Deleted files count as long as a process below this one has them open.
 pub(super) fn has_more(folder: &Path, most: u64, most_files: usize) -> bool {
-    let (mut bytes, mut files) = (0_u64, 0);
+    let (mut bytes, mut files) = (deleted_bytes(folder), 0);
     let mut to_look_at = vec![folder.to_owned()];
     while let Some(folder) = to_look_at.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let Ok(metadata) = entry.metadata() else { continue };
             files += 1;
-            bytes = bytes.saturating_add(metadata.blocks().saturating_mul(BLOCK));
+            bytes = bytes.saturating_add(on_disk(&metadata));
             if files > most_files || bytes > most {
                 return true;
             }
@@ -26,7 +28,31 @@ pub(super) fn has_more(folder: &Path, most: u64, most_files: usize) -> bool {
             }
         }
     }
-    false
+    bytes > most
+}
+
+/// Returns the bytes that deleted files of `folder` take on disk, as far as processes below this one have them open.
+fn deleted_bytes(folder: &Path) -> u64 {
+    let Ok(folder) = folder.canonicalize() else { return 0 };
+    let mut sizes = HashMap::new();
+    for Process { pid, .. } in below() {
+        let open = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_pid()));
+        for file in open.into_iter().flatten().flatten().map(|file| file.path()) {
+            if !fs::read_link(&file).is_ok_and(|target| target.starts_with(&folder)) {
+                continue;
+            }
+            // Leads to the file that is open, whatever its name leads to.
+            let Ok(metadata) = fs::metadata(&file) else { continue };
+            if metadata.nlink() == 0 {
+                sizes.insert((metadata.dev(), metadata.ino()), on_disk(&metadata));
+            }
+        }
+    }
+    sizes.into_values().sum()
+}
+
+fn on_disk(metadata: &fs::Metadata) -> u64 {
+    metadata.blocks().saturating_mul(BLOCK)
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::fs;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, wait};
 
 /// A process below this one.
-struct Process {
-    pid: Pid,
+pub(super) struct Process {
+    pub(super) pid: Pid,
     threads: usize,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn reap() -> Reaped {
 }
 
 /// Returns all processes below this one. A process that is just being started may be missing.
-fn below() -> Vec<Process> {
+pub(super) fn below() -> Vec<Process> {
     let mut found: Vec<Process> = Vec::new();
     let mut to_look_at = vec![getpid()];
     while let Some(pid) = to_look_at.pop() {
