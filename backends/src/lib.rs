@@ -4,8 +4,9 @@
 //! |---|---|---|
 //! | `Engine` | [`fleet`]: a coordinator over `Records` on [`redis`] and a `Broker` on [`rabbitmq`] | [`embedded`]: one SQLite file |
 //! | `Stats`, `Control`, `Hosts`, `HostControl`, `Cache`, `PageHistories`, `Sessions`, `Logs` | [`redis`] | [`embedded`] |
-//! | `Jobs`, `Schedules`, `SpiderStore` | [`redis`] | [`embedded`] |
+//! | `Jobs`, `Schedules`, `SpiderStore`, `Runners` | [`redis`] | [`embedded`] |
 //! | `Items` | [`rabbitmq`]: the stream of items | none |
+//! | `History` | [`history`]: PostgreSQL | none |
 //! | `Sink`, `FileStore` | [`sinks`] | [`sinks`] |
 
 mod control_log;

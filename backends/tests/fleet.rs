@@ -16,6 +16,8 @@ mod kept_crawls;
 mod large;
 #[path = "fleet/newer.rs"]
 mod newer;
+#[path = "fleet/readmission.rs"]
+mod readmission;
 #[path = "fleet/silent.rs"]
 mod silent;
 #[path = "fleet/strangers.rs"]

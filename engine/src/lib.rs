@@ -4,7 +4,8 @@
 //! [`Coordinator`] is an [`Engine`](trawl_common::ports::Engine) over any [`Records`] and any [`Broker`]. A
 //! URL or a task passes through these files:
 //!
-//! 1. `session`: a producer admits it, under a lease; the `outbox` publishes and confirms what is new.
+//! 1. `session`: a producer admits it, under a lease; the `outbox` publishes and confirms what is new. What a store that
+//!    crashed may have lost is admitted again (`recent`).
 //! 2. `claiming`: a message arrives, and the records decide which worker may handle it; held URLs are in the
 //!    `in_flight` table.
 //! 3. `frontier`: the worker claims it, the most urgent first (`by_urgency`), starts it and settles it; a
@@ -26,6 +27,7 @@ mod internal_message;
 mod links;
 mod member;
 mod outbox;
+mod recent;
 mod records;
 mod session;
 mod settle;
@@ -38,5 +40,5 @@ pub use broker::{Broker, Consumer, Content, Delivery, Newer, Parked, Receipt, Un
 pub use coordinator::Coordinator;
 pub use records::{
     Admission, Claims, DeadLetters, Heartbeats, Lease, Linked, Linking, Outbox, Parking, Past, Probe,
-    ProbeTimes, Records, Recovery, Settlements, Sweep, TaskStart, Urgent,
+    ProbeTimes, Records, Recovery, Run, Settlements, Sweep, TaskStart, Urgent,
 };

@@ -7,6 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::RwLock;
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+use tracing::warn;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::message::Message;
 use trawl_common::health::Health;
@@ -18,13 +20,14 @@ use trawl_common::trace::Admission;
 
 use crate::broker::Broker;
 use crate::outbox::{self, Tries};
+use crate::recent::{CHECK_INTERVAL, Recent};
 use crate::records::{Lease, Past, Records};
 
 /// A discovery lease, renewed until it is closed or dropped. A lost lease is taken again if possible: the store may
 /// have forgotten it, or this process may have been stopped for longer than it lasts.
 pub(crate) struct LeasedSession {
     held: Arc<Held>,
-    renewal: JoinHandle<()>,
+    background: [JoinHandle<()>; 2],
 }
 
 struct Held {
@@ -36,6 +39,7 @@ struct Held {
     ttl: Duration,
     lease: RwLock<Lease>,
     retaking: tokio::sync::Mutex<()>,
+    recent: Recent,
 }
 
 impl LeasedSession {
@@ -60,10 +64,16 @@ impl LeasedSession {
             let keeping = || records.keep_judging(&crawl, judging);
             health.retry("keeping what is expected of the crawl", keeping).await?;
         }
-        let retaking = tokio::sync::Mutex::default();
-        let held = Arc::new(Held { records, broker, health, holder, crawl, ttl, lease, retaking });
-        let renewal = tokio::spawn(renew(Arc::clone(&held)));
-        Ok(Self { held, renewal })
+        let run = health.retry("looking at the store", || records.run(&crawl)).await?;
+        let (retaking, recent) = (tokio::sync::Mutex::default(), Recent::new(run));
+        let held = Arc::new(Held { records, broker, health, holder, crawl, ttl, lease, retaking, recent });
+        let background =
+            [tokio::spawn(renew(Arc::clone(&held))), tokio::spawn(keep_admitted(Arc::clone(&held)))];
+        Ok(Self { held, background })
+    }
+
+    fn stop_background(&self) {
+        self.background.iter().for_each(JoinHandle::abort);
     }
 }
 
@@ -77,21 +87,8 @@ impl Session for LeasedSession {
         self.held.current().terms
     }
 
-    /// 1. Admits the URLs: from here on they cannot be lost.
-    /// 2. Publishes the new ones, and confirms them.
-    ///
-    /// A crash after the first step leaves them in the outbox, which the workers sweep.
     async fn admit(&self, urls: &[NewWork]) -> Result<Vec<bool>> {
-        let Held { records, broker, health, crawl, .. } = &*self.held;
-        let admission = Admission::begin();
-        let admitting =
-            |lease| async move { one_each(records.admit(&lease, urls).await?, urls.len(), "URLs") };
-        let new = self.held.under_lease("admitting", admitting).await?;
-        let mut messages: Vec<Message> =
-            urls.iter().zip(&new).filter(|(_, new)| **new).map(|(url, _)| url.message(crawl)).collect();
-        admission.ends(&mut messages, None);
-        outbox::send(&**records, &**broker, messages, Tries::Repeated(health)).await?;
-        Ok(new)
+        self.held.admit(urls).await
     }
 
     async fn refuse(&self, dead_letters: &[DeadLetter]) -> Result<()> {
@@ -101,14 +98,15 @@ impl Session for LeasedSession {
     }
 
     async fn close_read(self: Box<Self>, read: Option<SourcesRead>) -> Result<()> {
-        self.renewal.abort();
+        self.stop_background();
+        self.held.readmit_lost().await?;
         let Held { records, .. } = &*self.held;
         let closing = |lease| async move { records.close(lease, read).await };
         self.held.under_lease("ending discovery", closing).await
     }
 
     async fn abandon(self: Box<Self>) -> Result<()> {
-        self.renewal.abort();
+        self.stop_background();
         let lease = self.held.current();
         self.held.records.renew(&lease, Duration::ZERO).await
     }
@@ -116,13 +114,48 @@ impl Session for LeasedSession {
 
 impl Drop for LeasedSession {
     fn drop(&mut self) {
-        self.renewal.abort();
+        self.stop_background();
     }
 }
 
 impl Held {
     fn current(&self) -> Lease {
         self.lease.read().clone()
+    }
+
+    /// 1. Admits the URLs: from here on they cannot be lost.
+    /// 2. Publishes the new ones, and confirms them.
+    ///
+    /// A crash after the first step leaves them in the outbox, which the workers sweep.
+    async fn admit(&self, urls: &[NewWork]) -> Result<Vec<bool>> {
+        let Self { records, broker, health, crawl, .. } = self;
+        let admission = Admission::begin();
+        let admitting =
+            |lease| async move { one_each(records.admit(&lease, urls).await?, urls.len(), "URLs") };
+        let new = self.under_lease("admitting", admitting).await?;
+        let admitted: Vec<NewWork> =
+            urls.iter().zip(&new).filter(|(_, new)| **new).map(|(url, _)| url.clone()).collect();
+        let mut messages: Vec<Message> = admitted.iter().map(|url| url.message(crawl)).collect();
+        self.recent.note(admitted);
+        admission.ends(&mut messages, None);
+        outbox::send(&**records, &**broker, messages, Tries::Repeated(health)).await?;
+        Ok(new)
+    }
+
+    /// Admits again what another run of the store may have lost.
+    async fn readmit_lost(&self) -> Result<()> {
+        let at = Instant::now();
+        let run = self.health.retry("looking at the store", || self.records.run(&self.crawl)).await?;
+        let lost = self.recent.lost_in(&run);
+        if !lost.is_empty() {
+            let new = self.admit(&lost).await?.into_iter().filter(|new| *new).count();
+            warn!(
+                urls = lost.len(),
+                new, "the store was started anew: admitted its last seconds' URLs again"
+            );
+        }
+        self.recent.note_run(run, at);
+        Ok(())
     }
 
     /// Makes a call that needs the lease, and takes the lease again if it was lost.
@@ -143,7 +176,7 @@ impl Held {
     async fn retake(&self, lost: &Lease, error: &Error) -> Result<()> {
         let _guard = self.retaking.lock().await;
         if self.current() == *lost {
-            tracing::warn!(%error, "lost the lease; taking it again");
+            warn!(%error, "lost the lease; taking it again");
             let Lease { crawl, terms, .. } = lost;
             let opening = || self.records.open(crawl, *terms, &self.holder, self.ttl, Past::Certain);
             let taken = self.health.retry("opening the crawl again", opening).await?;
@@ -153,10 +186,20 @@ impl Held {
     }
 }
 
+/// Admits again what a store loses, until the task is ended, or that fails: then the next call does as well.
+async fn keep_admitted(held: Arc<Held>) {
+    loop {
+        sleep(CHECK_INTERVAL).await;
+        if held.readmit_lost().await.is_err() {
+            return;
+        }
+    }
+}
+
 /// Renews the lease until the task is ended, or the lease is lost for good: then the next call that needs it fails.
 async fn renew(held: Arc<Held>) {
     loop {
-        tokio::time::sleep(held.ttl / 4).await;
+        sleep(held.ttl / 4).await;
         let (records, ttl) = (&held.records, held.ttl);
         let renewing = |lease| async move { records.renew(&lease, ttl).await };
         if held.under_lease("renewing the lease", renewing).await.is_err() {

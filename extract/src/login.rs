@@ -138,8 +138,8 @@ impl PlannedStep {
         !self.url.is_empty() || !self.text.is_empty() || self.selector.is_some()
     }
 
-    /// Returns what a response from `url` lacks of what is expected of it, in words, as far as that shows without
-    /// reading it.
+    /// Returns the expectation that a response from `url` does not meet, in words, as far as that shows without parsing
+    /// it.
     pub fn lacks(&self, url: &CanonicalUrl, response: &Response) -> Option<String> {
         if !self.url.is_empty() && !self.url.is_match(url.as_str()) {
             return Some("`expect.url` does not match the URL it led to".to_owned());

@@ -245,7 +245,7 @@ async fn a_crawl_stays_paused_when_its_master_of_redis_dies_before_the_replica_k
     let most = asked(&crawl.site) + 2 * CONCURRENCY;
     crawl.site.answer_all();
     timeout(LIMIT, shard.kill_master()).await.unwrap();
-    timeout(LIMIT, is_known_as(&crawl.fleet, "paused")).await.unwrap();
+    timeout(LIMIT, await_status(&crawl.fleet, "paused")).await.unwrap();
     // Long enough for a sweep to send again what it takes for lost.
     sleep(2 * LOST_AFTER).await;
     let asked = asked(&crawl.site);
@@ -262,7 +262,7 @@ fn asked(site: &Site) -> usize {
 }
 
 /// Waits until a crawl has this status.
-async fn is_known_as(fleet: &Fleet, status: &str) {
+async fn await_status(fleet: &Fleet, status: &str) {
     while printed(fleet, &["status", &fleet.name, "--json"]).await[0]["status"] != status {}
 }
 

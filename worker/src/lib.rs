@@ -12,14 +12,14 @@
 //! 5. `store`: puts the page's items into the sinks of its spider.
 //! 6. `settle`: stores how pages ended in the history (`page_ends`), and passes their outcomes and links to
 //!    the engine, which makes these permanent. Whether a failure is retried was decided where it was met, by
-//!    `trawl_common::frontier::retry`.
+//!    `trawl_common::frontier::retry`; `settle::retries` may delay it.
 //!
 //! Each stage has a folder, and gets what it needs at its start (`worker`, which builds, runs and stops all of them).
 //! Tasks are claimed, started and run by `tasks`, beside all that, and stored and settled as pages are.
 //!
 //! Beside them, `telemetry` shows that the worker is alive, and reports the reason if no URL ends. A port's error that
-//! no waiting resolves stops the whole worker ([`Health::fatal`]), except for that of a sink, which stops only its
-//! spider.
+//! no waiting resolves stops the whole worker ([`Health::fatal`]), except for that of a sink, for which only its
+//! spider waits.
 //!
 //! Requests of spiders' programs and of browsers go through `proxy`. `trial` fetches and reads one page for trying a spider, in no
 //! crawl and by the same rules. Both ask hosts through `schedule::polite`.

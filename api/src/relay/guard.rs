@@ -214,7 +214,7 @@ pub(super) fn beat(worker: &WorkerId, held: usize, beat: Heartbeat) -> Heartbeat
     }
 }
 
-/// Returns the number of links that were taken over of those that a runner named, by position.
+/// Returns the positions of the named links that the frontier knows.
 pub(super) fn positions(named: &[NewWork], known: &[NewWork]) -> Vec<usize> {
     let known: HashSet<&str> = known.iter().map(|new| new.work.as_str()).collect();
     (0..named.len()).filter(|&at| known.contains(named[at].work.as_str())).collect()

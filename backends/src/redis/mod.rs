@@ -1,4 +1,4 @@
-//! The frontier, the host schedules, the response cache and the page history on Redis.
+//! The records, jobs, host schedules, sessions, page histories, response cache, log and runners on Redis.
 //!
 //! Every transition is one Lua script, bounded to 500 URLs, whose keys share one slot. All clocks are
 //! the server's.

@@ -148,6 +148,7 @@ scripts! {
     }
 
     time: Script = clock.script(),
+    run: CrawlScript = reading(&[Crawl], "return run_id()\n"),
     backlog: CrawlScript = reading(&[Pending, Recipes], include_str!("admission/backlog.lua")),
     places: CrawlScript = reading(&[Pending], include_str!("crawls/places.lua")),
     seen_urls: Script = seeing(GOES_ON, &[Seen], &[seen::LUA, include_str!("seen/seen_urls.lua")].concat())

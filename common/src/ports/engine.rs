@@ -90,7 +90,7 @@ pub struct Opening {
     /// The text of the spider's file for all who work on this crawl; `None` if each worker uses the file that it has.
     /// It is determined by the first opening.
     pub text: Option<SpiderText>,
-    /// How the crawl's result is judged, as the last opening says that says it; `None` leaves it as it is.
+    /// How the crawl's result is judged: the latest opening that says so decides, and `None` leaves it as it is.
     pub judging: Option<Judging>,
     /// Identifies the sources that are to be read: the same number for the same sources. `None` for a session that
     /// reads none, and whose end says nothing about the crawl's sources.

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 /// The wait for more after the first of a batch. A page takes far longer.
 pub(crate) const LINGER: Duration = Duration::from_millis(5);
 
-/// Number that is enough for one call, which costs little more than they do one by one.
+/// Once a batch has this many elements, it does not wait for more.
 const MIN_BATCH: usize = 16;
 
 /// Waits for one element, and if others came with it does not complete the batch, a moment for more; takes at most

@@ -98,7 +98,7 @@ impl Urls {
         Ok((canonical, spelling))
     }
 
-    /// Returns the spelling in which the URL that `text` is is asked for, if that is not the one that represents it.
+    /// Returns the spelling in which to request the URL `text`, if it differs from its canonical form.
     pub fn spelling(&self, text: &str) -> Option<CanonicalUrl> {
         self.spelled(Url::parse(text.trim()).ok()?).ok()?.1
     }

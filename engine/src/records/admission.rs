@@ -37,6 +37,9 @@ pub trait Admission: Send + Sync {
     /// Fails with `Stale` if the lease is no longer held or the crawl is over.
     async fn admit(&self, lease: &Lease, urls: &[NewWork]) -> Result<Vec<bool>>;
 
+    /// Returns the store's present run. Another one may have lost the latest writes of its predecessor.
+    async fn run(&self, crawl: &CrawlRef) -> Result<Run>;
+
     /// Releases the lease, with the result of reading the sources under it; `None` if none were to be read. With the
     /// last lease, discovery ends; if no record is left then, the crawl is finished.
     async fn close(&self, lease: Lease, read: Option<SourcesRead>) -> Result<()>;
@@ -60,6 +63,10 @@ pub struct Lease {
     /// The terms that the crawl was opened with.
     pub terms: Terms,
 }
+
+/// A run of a store, from its start to its end, by a text that no other run has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run(pub String);
 
 /// Whether a crawl that the store does not know was ever open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ mod settlements;
 
 use trawl_common::ports::Stats;
 
-pub use admission::{Admission, Lease, Past};
+pub use admission::{Admission, Lease, Past, Run};
 pub use claims::{Claims, TaskStart, Urgent};
 pub use dead_letters::DeadLetters;
 pub use heartbeats::Heartbeats;

@@ -34,8 +34,8 @@ pub(crate) struct Handled {
     pub(crate) memory: Option<PageVisit>,
     /// How long it was processed, if its fetch started.
     pub(crate) took: Option<Duration>,
-    /// The slot of a job that runs alone: free for the next one when this is settled, or has waited for its sinks for
-    /// long.
+    /// The permit of a job that runs alone, which frees it for the next one when this is settled, or has waited for its
+    /// sinks for long.
     pub(crate) slot: Option<OwnedSemaphorePermit>,
     /// The place of a page in flight, which is freed when its many links are admitted.
     pub(crate) place: Option<InFlightGuard>,
@@ -60,14 +60,14 @@ pub(crate) fn aborted(health: &Health, error: impl Into<Error>) -> Outcome {
 }
 
 /// Approximate wait of a URL or a task whose crawl has as many in flight as its limit still allows.
-const RETRY_DELAY: Duration = Duration::from_secs(2);
+const LIMIT_DELAY: Duration = Duration::from_secs(2);
 
 /// Returns the outcome of a URL or a task that may not start; `None` if it may.
 pub(crate) fn not_started(start: StartReply) -> Option<Outcome> {
     match start {
         StartReply::Go => None,
         StartReply::Awaited => {
-            let until = UnixMs::now().plus(RETRY_DELAY.mul_f64(rand::random_range(1.0..2.0)));
+            let until = UnixMs::now().plus(LIMIT_DELAY.mul_f64(rand::random_range(1.0..2.0)));
             Some(Outcome::Snooze { until })
         }
         StartReply::Poison => {

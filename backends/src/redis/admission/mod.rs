@@ -12,7 +12,7 @@ use trawl_common::frontier::judging::Judging;
 use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::ports::{Error, ErrorKind, NewWork, Result, SourcesRead, Terms};
 use trawl_common::spider::SpiderText;
-use trawl_engine::{Admission, Lease, Past};
+use trawl_engine::{Admission, Lease, Past, Run};
 
 use crate::control_log::Record;
 use crate::redis::RedisRecords;
@@ -68,6 +68,11 @@ impl Admission for RedisRecords {
             new.extend(answer);
         }
         Ok(new)
+    }
+
+    async fn run(&self, crawl: &CrawlRef) -> Result<Run> {
+        let call = self.scripts.run.on(&CrawlKeys::new(crawl));
+        self.redis.run(&call).await.map(Run)
     }
 
     async fn close(&self, lease: Lease, read: Option<SourcesRead>) -> Result<()> {

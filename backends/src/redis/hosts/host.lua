@@ -1,7 +1,7 @@
 -- One host's schedule, a hash that is readable in redis-cli. Instants and times are in us:
 --   next taken line interval latency; since until strikes (and the status) of the latest back-off; told (the time until
 --   which a back-off creates no further event); blocked (since when, ms); news:<kind>:<ms> (an unannounced event,
---   host_news.rs); minute and requests (slots given in it); p:<token> = since until, for each request in flight;
+--   news.rs); minute and requests (slots given in it); p:<token> = since until, for each request in flight;
 --   at (the time of the last write).
 -- The arithmetic is that of common/src/policy/politeness/gcra.rs, as are the names in capitals, which are defined before
 -- this text.

@@ -74,7 +74,7 @@ pub enum CrawlState {
     Pending,
     /// URLs are admitted or fetched.
     Running,
-    /// Held by a person.
+    /// Held by a person, or by trawl itself ([`CrawlStats::held`]).
     Paused,
     /// Discovery has ended and every URL has its terminal state.
     Finished,

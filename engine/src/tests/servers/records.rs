@@ -17,7 +17,7 @@ use trawl_common::web::url::CanonicalUrl;
 use super::{Fault, Servers};
 use crate::records::{
     Admission, Claims, DeadLetters, Heartbeats, Lease, Linked, Linking, Outbox, Parking, Past, Probe,
-    ProbeTimes, Recovery, Settlements, Sweep, TaskStart, Urgent,
+    ProbeTimes, Recovery, Run, Settlements, Sweep, TaskStart, Urgent,
 };
 
 #[async_trait]
@@ -35,6 +35,10 @@ impl Admission for Servers {
     }
 
     async fn admit(&self, _: &Lease, _: &[NewWork]) -> Result<Vec<bool>> {
+        unreachable!("a worker admits links")
+    }
+
+    async fn run(&self, _: &CrawlRef) -> Result<Run> {
         unreachable!("a worker admits links")
     }
 

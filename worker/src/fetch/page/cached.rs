@@ -64,7 +64,7 @@ async fn cached(fetching: &Fetching, job: &ClaimedUrl, history: &RememberedPage)
             && response.redirected_to.as_ref().is_none_or(|page| may_be_led(fetching, job, page))
     });
     metrics::cache_looked_up(response.is_some());
-    // Items need a time: it is as new as the crawl, which does not care for its age.
+    // Items need a time. Its age is unknown and does not matter here, so it counts as fetched now.
     response.map(|response| match response.fetched_at {
         Response::UNKNOWN => Response { fetched_at: UnixMs::now(), ..response },
         _ => response,

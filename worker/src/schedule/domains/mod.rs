@@ -114,7 +114,7 @@ impl Domains {
         Ok(UnderWay { domain, began: Instant::now(), needs_permit, place, domains: Arc::clone(self) })
     }
 
-    /// Puts the URL of a page off that could not begin.
+    /// Puts the URL of a page off if it may not begin, and returns for how long.
     pub(crate) fn keeps_away(&self, page: &Candidate) -> Option<Away> {
         let mut state = self.state.lock();
         (!self.may_begin(&state, page)).then(|| self.put_off(&mut state, page))

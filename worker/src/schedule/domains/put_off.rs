@@ -89,9 +89,9 @@ impl PutOff {
         self.kept_for = (self.kept_for * 7 + kept_for) / 8;
     }
 
-    /// Puts a URL of `domain` off, for the first time or again if it is so `since` some time. The URL stays away for the
-    /// time that its domain's places need for those before it, or that all places need for as many URLs of each waiting
-    /// domain, or that as many take to return.
+    /// Puts a URL of `domain` off, for the first time or again if it is so `since` some time. It waits for its
+    /// position in its domain's line times a step: the time in which a place of the domain becomes free or, if longer, any
+    /// place for each waiting domain, at least `interval`.
     pub(crate) fn put_off(&mut self, domain: &HostKey, since: Option<UnixMs>, pace: Pace) -> Away {
         let Pace { takes, of, places, interval } = pace;
         let now = Instant::now();
