@@ -31,7 +31,7 @@ use crate::plan::planner::Planner;
 /// Reads items and links from responses as a spider's file says. One extractor serves all threads.
 #[derive(Debug)]
 pub struct Extractor {
-    plan: Plan,
+    pub(crate) plan: Plan,
     reader: Reader,
     urls: Urls,
     formats: Formats,

@@ -26,6 +26,8 @@ mod login;
 mod pages;
 mod plan;
 mod ready;
+mod rendering;
+mod shell;
 mod summary;
 mod summary_of_pages;
 #[cfg(test)]
@@ -44,5 +46,6 @@ pub use self::file::{FileType, SNIFFED, image_size};
 pub use self::limits::{MAX_PAGE_TEXT, MAX_TEXT};
 pub use self::login::{LoginPlan, PlannedStep, StepReader, StepResult};
 pub use self::ready::Ready;
+pub use self::rendering::{RenderRule, Rendering};
 pub use self::text::text;
 pub use self::tried::{Attempt, JudgedKind, JudgedLink, NotTried, RobotsOutcome, Tried, Untried};

@@ -98,6 +98,7 @@ impl PlannedStep {
                 when: PageMatch { selector: expect.selector.clone(), ..PageMatch::default() },
                 follow: Some(form.map(sends).into_iter().collect()),
                 carry: Vec::new(),
+                render: None,
             };
             let is_form_next = form.is_some();
             let reading = Spider {

@@ -6,7 +6,9 @@ use serde_json::{Map, Value};
 use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::request::NewRequest;
 use trawl_common::spider::{Carried, MAX_CARRIED_BYTES};
+use trawl_common::web::response::Response;
 use trawl_common::web::sniff::{essence, is_of};
+use trawl_common::web::url::CanonicalUrl;
 
 use crate::context::{Context, Within};
 use crate::extraction::{Extraction, Link, LinkKind, Unmet};
@@ -41,21 +43,31 @@ pub(crate) fn kind<'a>(
 impl PageKind {
     /// Returns the first condition that a page does not meet.
     fn unmet<'a>(&'a self, context: &'a Context<'a>) -> Option<Unmet> {
-        let has_led = || context.came.is_some_and(|came| self.from.iter().any(|name| came.is_from(name)));
-        if !self.url.is_empty() && !self.url.is_match(context.url.as_str()) {
-            Some(Unmet::Url)
-        } else if !self.content_type.is_empty() && !self.has_type(context) {
-            Some(Unmet::ContentType)
-        } else if !self.from.is_empty() && !has_led() {
-            Some(Unmet::From)
-        } else {
+        self.unmet_unread(context.url, context.response, context.came).or_else(|| {
             let selector = self.selector.as_ref()?;
             selector.matches(context, Within::All).next().is_none().then_some(Unmet::Selector)
+        })
+    }
+
+    /// Returns the first condition that a page at `url` does not meet, of those that show before it is read.
+    pub(crate) fn unmet_unread(
+        &self,
+        url: &CanonicalUrl,
+        response: &Response,
+        came: Option<&Carried>,
+    ) -> Option<Unmet> {
+        let has_led = || came.is_some_and(|came| self.from.iter().any(|name| came.is_from(name)));
+        if !self.url.is_empty() && !self.url.is_match(url.as_str()) {
+            Some(Unmet::Url)
+        } else if !self.content_type.is_empty() && !self.has_type(response) {
+            Some(Unmet::ContentType)
+        } else {
+            (!self.from.is_empty() && !has_led()).then_some(Unmet::From)
         }
     }
 
-    fn has_type(&self, context: &Context<'_>) -> bool {
-        let is = context.response.content_type().and_then(essence).unwrap_or_default();
+    fn has_type(&self, response: &Response) -> bool {
+        let is = response.content_type().and_then(essence).unwrap_or_default();
         self.content_type.iter().any(|wanted| is_of(is, wanted))
     }
 }

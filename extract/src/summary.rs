@@ -172,7 +172,6 @@ fn follows_nothing(spider: &Spider) -> &'static str {
     if spider.page_handler().is_some() { "what its program names" } else { "no links" }
 }
 
-/// `python3 run.py, once for each task, 10m and 1 GB at most, all its HTTP through the proxy`
 /// Returns the pages that a browser renders, if it renders any.
 fn renders(render: Render) -> Option<&'static str> {
     match render {
@@ -182,6 +181,7 @@ fn renders(render: Render) -> Option<&'static str> {
     }
 }
 
+/// `python3 run.py, once for each task, 10m and 1 GB at most, all its HTTP through the proxy`
 fn program(handler: &Handler) -> String {
     let Handler { run, mode, timeout, concurrency, memory, proxy, .. } = handler;
     let mode = match mode {

@@ -2,7 +2,7 @@
 
 use trawl_common::mistake::Sited;
 use trawl_common::spider::{
-    Download, Field, PageFollow, PageKind, PageMatch, Paginate, PaginateBy, Parameter, Spider,
+    Download, Field, PageFollow, PageKind, PageMatch, Paginate, PaginateBy, Parameter, Render, Spider,
 };
 
 /// `product: with `/product/` in its URL, from list; follows links in `.related`; carries brand`
@@ -14,7 +14,16 @@ pub(crate) fn page(kind: &PageKind) -> String {
         Some(rules) => parts.extend(rules.iter().map(|rule| format!("follows {}", follow(rule)))),
     }
     parts.extend(carries(&kind.carry));
+    parts.extend(kind.render.map(|render| renders(render).to_owned()));
     parts.join("; ")
+}
+
+fn renders(render: Render) -> &'static str {
+    match render {
+        Render::Never => "is never rendered",
+        Render::Always => "is rendered in a browser",
+        Render::Auto => "is rendered in a browser if it lacks a required field, or has scripts and no text",
+    }
 }
 
 /// `pictures: `img::attr(src)` on product, image/*, 50 MB at most, as files/shop/{sha256}.{ext}`

@@ -112,7 +112,7 @@ pub struct Spider {
     pub retry: RetryOverrides,
     /// Additions to each request.
     pub request: Request,
-    /// Whether a browser renders its pages.
+    /// Whether a browser renders its pages, except those of kinds that say otherwise.
     pub render: Render,
     /// The rules for responses that are not pages.
     pub ban: Ban,
@@ -196,6 +196,12 @@ impl Spider {
     /// Returns the program that reads its pages, if there is one.
     pub fn page_handler(&self) -> Option<&Handler> {
         self.handler.as_ref().filter(|handler| handler.reads_pages())
+    }
+
+    /// Whether a browser may have to render its pages.
+    pub fn needs_browser(&self) -> bool {
+        self.render.needs_browser()
+            || self.pages.iter().filter_map(|kind| kind.render).any(Render::needs_browser)
     }
 
     /// Returns the rules that route its URLs: its own, followed by those of the settings.

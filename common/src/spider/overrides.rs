@@ -31,8 +31,11 @@ impl SpiderOverrides {
         spider.politeness.rate = self.rate.or(spider.politeness.rate);
         spider.max_pages = self.max_pages.or(spider.max_pages);
         spider.dedup = self.dedup.or(spider.dedup);
-        spider.render = self.render.unwrap_or(spider.render);
         spider.sinks = self.sinks.clone().or(spider.sinks);
+        if let Some(render) = self.render {
+            spider.render = render;
+            spider.pages.iter_mut().for_each(|kind| kind.render = None);
+        }
         if self.follow {
             spider.follow.get_or_insert_with(Follow::default);
         }

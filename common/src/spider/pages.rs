@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Field, Selector};
+use super::{Field, Render, Selector};
 use crate::mistake::Sited;
 use crate::request::RequestTemplate;
 
@@ -18,6 +18,8 @@ pub struct PageKind {
     pub follow: Option<Vec<PageFollow>>,
     /// The values that are passed on to the pages that it leads to.
     pub carry: Vec<(String, Field)>,
+    /// Whether a browser renders its pages; `None` if the spider says so.
+    pub render: Option<Render>,
 }
 
 /// `match`: conditions for a page, all of which must hold.

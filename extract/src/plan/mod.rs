@@ -11,7 +11,7 @@ use regex::RegexSet;
 use scraper::Selector;
 use serde_json::Value;
 use trawl_common::request::RequestTemplate;
-use trawl_common::spider::{Kind, PageField, Required};
+use trawl_common::spider::{Kind, PageField, Render, Required};
 
 use crate::document::elements::SelectorMap;
 use crate::document::json::Path;
@@ -33,6 +33,8 @@ pub(crate) struct Plan {
     pub(crate) downloads: Vec<Download>,
     /// Whether links say which kinds of pages led to them.
     pub(crate) tracks: bool,
+    /// Whether pages are rendered whose kind does not say it.
+    pub(crate) render: Render,
     pub(crate) follow: Option<Follow>,
     /// Finds something in a page that shows that the session has lapsed.
     pub(crate) lapsed: Option<Each>,
@@ -172,6 +174,7 @@ pub(crate) struct PageKind {
     pub(crate) selector: Option<Each>,
     pub(crate) follow: Option<Vec<LinkRule>>,
     pub(crate) carry: Vec<Field>,
+    pub(crate) render: Option<Render>,
 }
 
 /// A rule for the links of a kind of page.

@@ -12,6 +12,7 @@ impl Planner {
     /// defaults hold without that section.
     pub(super) fn pages(&mut self, spider: &Spider) {
         self.plan.tracks = spider.tracks();
+        self.plan.render = spider.render;
         if self.plan.follow.is_none() && spider.pages.iter().any(|kind| kind.follow.is_some()) {
             self.wanted.follow = true;
             let usual = spider::Follow { links: false, ..spider::Follow::default() };
@@ -57,6 +58,7 @@ impl Planner {
             selector: selector
                 .and_then(|selector| self.each(&what("match.selector"), selector, Inside::Nothing)),
             carry: self.fields("", &kind.carry, Inside::Nothing),
+            render: kind.render,
         }
     }
 

@@ -29,7 +29,7 @@ fn wants_one(settings: &Settings) -> Option<SpiderName> {
     let folder = Folder::new(settings);
     let renders = |name: &SpiderName| {
         let text = folder.text(name).ok().flatten();
-        text.is_some_and(|text| folder.reading(name, &text).spider.render.needs_browser())
+        text.is_some_and(|text| folder.reading(name, &text).spider.needs_browser())
     };
     folder.names().ok()?.into_iter().find(renders)
 }

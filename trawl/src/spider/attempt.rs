@@ -9,7 +9,7 @@ use trawl_common::spider::{Render, SpiderOverrides};
 use trawl_common::task::Recipe;
 use trawl_common::web::url::CanonicalUrl;
 
-use super::trial::{Given, Place, Trial};
+use super::trial::{Given, Place, Trial, TrialPage};
 use super::{attempt_task, show};
 
 /// The command-line arguments of `trawl spider try`.
@@ -61,7 +61,7 @@ impl Args {
         };
         let begun = Instant::now();
         let page = self.page.ok_or_else(|| Fail::usage("give a page, or a task"))?;
-        let (url, response) = page.response(&trial, self.url).await?;
+        let TrialPage { url, response, rendering } = page.get(&trial, self.url, &self.given).await?;
         let took = begun.elapsed();
         let tried = trial.read(&url, response, self.given.from.as_deref(), self.given.values()).await;
         trial.end().await;
@@ -69,9 +69,9 @@ impl Args {
         let lapse =
             session.as_ref().and_then(|session| session.lapse(&tried.response, Some(&tried.extraction)));
         if self.json {
-            show::print_json(&url, &tried, session.as_deref(), lapse.as_deref())
+            show::print_json(&url, &tried, rendering, session.as_deref(), lapse.as_deref())
         } else {
-            show::print(&url, &tried, took, self.links);
+            show::print(&url, &tried, took, rendering, self.links);
             session.iter().for_each(|session| show::print_session(session, lapse.as_deref()));
         }
         if lapse.is_some() {

@@ -13,11 +13,10 @@ use trawl_cli::{ArgumentFlags, Fail, Outcome, SpiderArg, counted};
 use trawl_common::exit::Exit;
 use trawl_common::settings::Settings;
 use trawl_common::text::printable;
-use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::show;
-use super::trial::{Place, Trial};
+use super::trial::{Given, Place, Trial, TrialPage};
 
 /// Maximum length of a displayed value.
 const MAX_SHOWN: usize = 400;
@@ -82,12 +81,6 @@ impl FromStr for Line {
     }
 }
 
-/// A page that is asked.
-struct Page {
-    url: CanonicalUrl,
-    response: Response,
-}
-
 impl Args {
     /// Exits with 1 if a line that did not come from a terminal could not be answered.
     pub(crate) async fn run(self, mut settings: Settings) -> Outcome {
@@ -98,15 +91,14 @@ impl Args {
             trial.log_in().await?;
         }
         let begun = Instant::now();
-        let (url, response) = self.page.response(&trial, self.url.clone()).await?;
-        let page = Page { url, response };
+        let page = self.page.get(&trial, self.url.clone(), &Given::default()).await?;
         self.print_head(&page, begun);
         let answered = self.answer_lines(&trial, page).await;
         trial.end().await;
         answered
     }
 
-    async fn answer_lines(&self, trial: &Trial, mut page: Page) -> Outcome {
+    async fn answer_lines(&self, trial: &Trial, mut page: TrialPage) -> Outcome {
         let mut editor = DefaultEditor::new().map_err(Fail::run)?;
         let mut exit = Exit::Ok;
         loop {
@@ -133,7 +125,7 @@ impl Args {
         }
     }
 
-    async fn answer(&self, trial: &Trial, page: &mut Page, line: Line) -> Result<(), String> {
+    async fn answer(&self, trial: &Trial, page: &mut TrialPage, line: Line) -> Result<(), String> {
         match line {
             Line::Nothing | Line::Quit => {}
             Line::Help => println!("{HELP}"),
@@ -148,8 +140,7 @@ impl Args {
                 let url = landed.to_url().join(&link).map_err(|error| format!("{link}: {error}"))?;
                 let url = CanonicalUrl::from_url(url).map_err(|error| format!("{link}: {error}"))?;
                 let begun = Instant::now();
-                let response = trial.fetch(&url).await.map_err(|fail| fail.message)?;
-                *page = Page { url, response };
+                *page = trial.fetch(&url, &Given::default()).await.map_err(|fail| fail.message)?;
                 self.print_head(page, begun);
             }
             Line::Field(line) => {
@@ -161,7 +152,7 @@ impl Args {
         Ok(())
     }
 
-    fn print_head(&self, Page { url, response }: &Page, begun: Instant) {
+    fn print_head(&self, TrialPage { url, response, .. }: &TrialPage, begun: Instant) {
         if !self.json {
             show::head(url, response, begun.elapsed());
         }

@@ -11,7 +11,7 @@ use trawl_common::spider::{Carried, LinkVerdict, Required};
 use trawl_common::text::printable;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::{Extracted, JudgedKind, JudgedLink, LinkKind, ListState, Tried, Unfit};
+use trawl_extract::{Extracted, JudgedKind, JudgedLink, LinkKind, ListState, Rendering, Tried, Unfit};
 use trawl_worker::TrialSession;
 
 /// Maximum length of a displayed value.
@@ -21,8 +21,15 @@ const MAX_SHOWN: usize = 400;
 const HEADERS: [&str; 6] =
     ["content-type", "last-modified", "etag", "cache-control", "x-robots-tag", "server"];
 
-pub(super) fn print(url: &CanonicalUrl, tried: &Tried, took: Duration, links: bool) {
+pub(super) fn print(
+    url: &CanonicalUrl,
+    tried: &Tried,
+    took: Duration,
+    rendering: Option<Rendering>,
+    links: bool,
+) {
     head(url, &tried.response, took);
+    rendering.iter().for_each(|rendering| print_rendering(rendering, &tried.kinds));
     print_kinds(&tried.kinds);
     for item in &tried.extraction.items {
         print_item(item);
@@ -80,6 +87,23 @@ pub(super) fn print_session(session: &TrialSession, lapse: Option<&str>) {
     if let Some(sign) = lapse {
         println!("  {red}the page looks as if the session had lapsed{red:#}: {sign}");
     }
+}
+
+/// Prints whether the page was rendered, and by which rule.
+fn print_rendering(rendering: &Rendering, kinds: &[JudgedKind]) {
+    let dim = Style::new().dimmed();
+    let word = if rendering.is_wanted { "rendered" } else { "not rendered" };
+    let whose = match rule_of(rendering, kinds) {
+        Some(kind) => format!("the page `{}`", printable(kind, 64)),
+        None => "the spider".to_owned(),
+    };
+    let render: &str = rendering.rule.render.into();
+    println!("  {dim}{word:<14}{dim:#} by `render = \"{render}\"` of {whose}");
+}
+
+/// Returns the kind of page whose rule it is; `None` for the spider's.
+fn rule_of<'a>(rendering: &Rendering, kinds: &'a [JudgedKind]) -> Option<&'a str> {
+    rendering.rule.kind.and_then(|number| Some(&*kinds.get(number)?.name))
 }
 
 /// Prints which kind the page is of, and why it is of no other.
@@ -167,6 +191,7 @@ fn shown(value: &Value) -> String {
 pub(super) fn print_json(
     url: &CanonicalUrl,
     tried: &Tried,
+    rendering: Option<Rendering>,
     session: Option<&TrialSession>,
     lapse: Option<&str>,
 ) {
@@ -183,6 +208,10 @@ pub(super) fn print_json(
         let cookies = cookies.iter().map(|one| json!({ "name": one.name, "domain": one.domain, "path": one.path, "expires": one.expires.map(|at| at.to_string()) }));
         json!({ "logged_in": session.is_logged_in(), "cookies": cookies.collect::<Vec<_>>(), "taken": session.taken(), "lapsed": lapse })
     });
+    let rendering = rendering.map(|rendering| {
+        let render: &str = rendering.rule.render.into();
+        json!({ "rendered": rendering.is_wanted, "render": render, "page": rule_of(&rendering, kinds) })
+    });
     let headers = response.headers.iter().filter(|(name, _)| session.is_none() || *name != "set-cookie");
     let shown = json!({
         "url": url.as_str(),
@@ -190,6 +219,7 @@ pub(super) fn print_json(
         "status": response.status,
         "headers": headers.map(|(name, value)| json!([name, value])).collect::<Vec<_>>(),
         "session": session,
+        "rendering": rendering,
         "bytes": response.body.len(),
         "page": kinds.iter().find(|kind| kind.why_not.is_none()).map(|kind| &kind.name),
         "pages": kinds.iter().map(kind).collect::<Vec<_>>(),

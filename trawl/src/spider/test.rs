@@ -12,7 +12,7 @@ use trawl_common::text::printable;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::recorded::{Recorded, differences, folder_of, outcome};
-use super::trial::{Given, Trial};
+use super::trial::{Given, Trial, TrialPage};
 
 /// Maximum number of differences that are shown of a page.
 const MAX_SHOWN: usize = 20;
@@ -64,7 +64,7 @@ impl Args {
     async fn record(&self, trial: &Trial, pages: &Path) -> Outcome {
         for url in &self.record {
             let (from, carry) = (self.given.from.clone(), self.given.values());
-            let response = trial.fetch(url).await?;
+            let TrialPage { response, .. } = trial.fetch(url, &self.given).await?;
             let tried = trial.read(url, response, from.as_deref(), carry.clone()).await?;
             let path = Recorded::new(url, &tried, from, carry).write(pages, &tried.response.body)?;
             let items = tried.extraction.items.len() as u64;

@@ -16,8 +16,9 @@ use trawl_common::spider::folder::{self, Folder};
 use trawl_common::spider::{Bans, Carried, Origin, Scope, Spider, file};
 use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
+use trawl_common::web::sniff::is_html;
 use trawl_common::web::url::{CanonicalUrl, InvalidUrl};
-use trawl_extract::{Extraction, Extractor, LoginPlan, Ready, Tried};
+use trawl_extract::{Extraction, Extractor, LoginPlan, Ready, Rendering, Tried};
 use trawl_web::Fetcher;
 use trawl_worker::{HandlerProxy, PageReader, PageRenderer, TrialSession};
 
@@ -55,21 +56,31 @@ impl FromStr for Place {
 }
 
 impl Place {
-    /// Returns the page's URL and its response. `url` is the URL of a page that was saved to a file.
-    pub(super) async fn response(
+    /// Returns the page, which was given these values. `url` is the URL of a page that was saved to a file.
+    pub(super) async fn get(
         &self,
         trial: &Trial,
         url: Option<CanonicalUrl>,
-    ) -> Result<(CanonicalUrl, Response), Fail> {
+        given: &Given,
+    ) -> Result<TrialPage, Fail> {
         match (self, url) {
             (Self::Web(_), Some(_)) => Err(Fail::usage("--url is for a page that was saved to a file")),
-            (Self::Web(url), None) => Ok((url.clone(), trial.fetch(url).await?)),
+            (Self::Web(url), None) => trial.fetch(url, given).await,
             (Self::File(file), url) => {
                 let nowhere = || "http://localhost/".parse().map_err(Fail::run);
-                Ok((url.map_or_else(nowhere, Ok)?, saved(file)?))
+                let (url, response) = (url.map_or_else(nowhere, Ok)?, saved(file)?);
+                Ok(TrialPage { url, response, rendering: None })
             }
         }
     }
+}
+
+/// A page to read.
+pub(super) struct TrialPage {
+    pub(super) url: CanonicalUrl,
+    pub(super) response: Response,
+    /// The decision whether a browser rendered it; `None` if none would have.
+    pub(super) rendering: Option<Rendering>,
 }
 
 /// Returns a file as a response: JSON if it has that extension, otherwise HTML with no charset in its header.
@@ -92,7 +103,7 @@ fn saved(file: &Path) -> Result<Response, Fail> {
 }
 
 /// The values and the name that a page is given by those that led to it.
-#[derive(clap::Args)]
+#[derive(Default, clap::Args)]
 pub(super) struct Given {
     /// Read the page as if a page of this kind, or a rule of this name, had led to it
     #[arg(long, value_name = "NAME")]
@@ -120,6 +131,11 @@ impl Given {
     pub(super) fn values(&self) -> Map<String, Value> {
         self.carry.iter().map(|Pair(name, value)| (name.clone(), Value::from(value.as_str()))).collect()
     }
+
+    /// Returns the request for a page that is given this.
+    fn request(&self, url: &CanonicalUrl) -> Result<Option<Arc<Request>>, Fail> {
+        request(url, self.from.as_deref(), self.values())
+    }
 }
 
 impl Trial {
@@ -132,7 +148,7 @@ impl Trial {
         let reader = reader
             .with_program(&spider, folder.program_folder(&spider.name), &proxy)
             .map_err(|error| Fail::usage(error.to_string()))?;
-        let renderer = spider.render.needs_browser().then(|| PageRenderer::new(&proxy)).transpose();
+        let renderer = spider.needs_browser().then(|| PageRenderer::new(&proxy)).transpose();
         let renderer = renderer.map_err(|error| Fail::usage(format!("render: {error}")))?;
         let fetcher = Fetcher::from_spider(&spider, &settings.fetch)
             .map_err(|error| Fail::usage(format!("[fetch]: {error}")))?;
@@ -152,26 +168,42 @@ impl Trial {
         Ok(session)
     }
 
-    /// Fetches a page, and renders it if the spider wants that.
-    pub(super) async fn fetch(&self, url: &CanonicalUrl) -> Result<Response, Fail> {
+    /// Fetches a page that is given this, and renders it if the spider wants that.
+    pub(super) async fn fetch(&self, url: &CanonicalUrl, given: &Given) -> Result<TrialPage, Fail> {
         let fetched = self.fetcher.fetch_for(url, &self.scope, &self.bans).await;
         let response = fetched.map_err(|reason| Fail::run(format!("{url}: {reason}")))?;
-        let Some(renderer) = &self.renderer else { return Ok(response) };
-        let landed = response.redirected_to.clone().unwrap_or_else(|| url.clone());
-        let is_rendered = PageRenderer::renders_unread(&self.spider, &response)
-            || self.spider.page_handler().is_none() && self.lacks_fields(&landed, &response).await;
-        if !is_rendered {
-            return Ok(response);
-        }
-        let rendered = renderer.render(&self.spider, &self.scope, &self.fetcher, &landed, response).await;
-        rendered.map_err(|why| Fail::run(format!("{url}: {why}")))
+        let renderer = self.renderer.as_ref().filter(|_| is_html(response.content_type(), &response.body));
+        let Some(renderer) = renderer else {
+            return Ok(TrialPage { url: url.clone(), response, rendering: None });
+        };
+        let rendering = self.rendering(url, &response, given.request(url)?).await;
+        let response = match rendering {
+            Some(Rendering { is_wanted: true, .. }) => {
+                let landed = response.redirected_to.clone().unwrap_or_else(|| url.clone());
+                let rendered =
+                    renderer.render(&self.spider, &self.scope, &self.fetcher, &landed, response).await;
+                rendered.map_err(|why| Fail::run(format!("{url}: {why}")))?
+            }
+            _ => response,
+        };
+        Ok(TrialPage { url: url.clone(), response, rendering })
     }
 
-    /// Whether a page lacks a required field as it was sent.
-    async fn lacks_fields(&self, landed: &CanonicalUrl, response: &Response) -> bool {
-        let (spider, response) = (&self.spider, response.clone());
-        let read = self.reader.read(spider, &self.scope, &self.extractor, landed, response, None).await;
-        read.is_ok_and(|tried| !tried.extraction.missing.is_empty())
+    /// Returns the decision whether a page is rendered; `None` if it cannot be read as it was sent.
+    async fn rendering(
+        &self,
+        url: &CanonicalUrl,
+        response: &Response,
+        request: Option<Arc<Request>>,
+    ) -> Option<Rendering> {
+        let rendering = self.extractor.rendering(url, response, request.as_deref());
+        if rendering.is_some() {
+            return rendering;
+        }
+        let (spider, sent) = (&self.spider, response.clone());
+        let landed = response.redirected_to.as_ref().unwrap_or(url);
+        let read = self.reader.read(spider, &self.scope, &self.extractor, landed, sent, request).await;
+        Some(self.extractor.rendering_once_read(response, &read.ok()?.extraction))
     }
 
     /// Reads a response to the URL of a page that was given these values by what is called `from`.

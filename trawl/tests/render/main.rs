@@ -59,6 +59,80 @@ async fn only_pages_that_need_it_are_rendered_where_the_spider_leaves_that_open(
     assert_eq!(["/asked", "/whole-asked", "/app.js"].map(asked), [true, false, true]);
 }
 
+/// A spider of which only some kinds of pages are rendered.
+const KINDS: &str = "
+[follow]
+[[page]]
+name = 'plain'
+match.url = '/plain$'
+render = 'never'
+fields = { name = 'h1::text' }
+[[page]]
+name = 'hat'
+match.url = '/hat/'
+render = 'always'
+fields = { name = 'h1::text' }
+[[page]]
+name = 'marked'
+match.selector = 'main.made'
+render = 'always'
+fields = { name = 'h1::text' }
+[[page]]
+name = 'other'
+fields = { name = 'h1::text' }
+";
+
+/// Serves pages of each kind, and a spider for them.
+fn kinds(site: &ScriptSite) -> Workspace<'_> {
+    shop(site, 1);
+    let script = "<script>document.body.innerHTML += '<h1>Made</h1>'</script>";
+    site.page("/", "<a href=/plain></a><a href=/hat/0></a><a href=/marked></a><a href=/other></a>");
+    site.page("/plain", script);
+    site.page("/marked", format!("<main class=made>{script}</main>"));
+    site.page("/other", script);
+    let workspace = Workspace::new(site);
+    workspace.write("shop.toml", KINDS);
+    workspace
+}
+
+#[tokio::test]
+async fn each_kind_of_page_is_rendered_as_it_says_and_the_rest_as_the_spider_says() {
+    let site = ScriptSite::serve().await;
+    let workspace = kinds(&site);
+    let stats = workspace.crawl(&[]).await;
+    assert_eq!(stats["done"], 5, "{stats}");
+    let made = |item: &serde_json::Value| {
+        let name = item["fields"]["name"].as_str();
+        name.map(|name| format!("{} {name}", item["item"].as_str().unwrap()))
+    };
+    let mut named: Vec<_> = workspace.items().iter().filter_map(made).collect();
+    named.sort();
+    assert_eq!(named, ["hat Hat 0 \u{e4}", "marked Made"]);
+}
+
+#[tokio::test]
+async fn a_trial_says_which_rule_decided_whether_the_page_is_rendered() {
+    let site = ScriptSite::serve().await;
+    let workspace = kinds(&site);
+    for (path, flags, rendering, shown) in [
+        ("/plain", &[][..], json!([false, "never", "plain"]), "by `render = \"never\"` of the page `plain`"),
+        ("/hat/0", &[], json!([true, "always", "hat"]), "by `render = \"always\"` of the page `hat`"),
+        ("/marked", &[], json!([true, "always", "marked"]), "of the page `marked`"),
+        ("/other", &[], json!([false, "never", null]), "by `render = \"never\"` of the spider"),
+        ("/plain", &["--render"], json!([true, "always", null]), "by `render = \"always\"` of the spider"),
+    ] {
+        let page = format!("{}{path}", site.origin);
+        let words = [&["spider", "try", "shop.toml", &page][..], flags].concat();
+        let said = workspace.command(&words).await.stdout;
+        let said = String::from_utf8(said).unwrap();
+        assert!(said.contains(shown), "{path} {said}");
+        let tried = workspace.command(&[&words[..], &["--json"]].concat()).await.stdout;
+        let tried: serde_json::Value = serde_json::from_slice(&tried).unwrap();
+        let how = &tried["rendering"];
+        assert_eq!(json!([how["rendered"], how["render"], how["page"]]), rendering, "{path}");
+    }
+}
+
 #[tokio::test]
 async fn the_document_is_asked_for_once_and_by_the_crawlers_name_as_is_all_that_the_page_needs() {
     let site = ScriptSite::serve().await;

@@ -6,7 +6,6 @@ mod page;
 
 use std::sync::Arc;
 
-pub(crate) use page::is_shell;
 use trawl_common::ports::{Cache, Frontier, LastVisits};
 use trawl_web::Threads;
 

@@ -153,7 +153,7 @@ impl Spiders {
         let fetch = spider.request.apply(&self.settings.fetch);
         let fetcher = Fetcher::from_spider(&spider, &self.settings.fetch)?.within(self.memory.clone());
         let apart = fetcher.on(&self.threads)?;
-        let passage = match spider.render.needs_browser() {
+        let passage = match spider.needs_browser() {
             true => {
                 Chromium::find(&self.settings.browser)?;
                 Some(apart.passage()?)

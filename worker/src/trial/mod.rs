@@ -14,17 +14,15 @@ use trawl_common::frontier::outcome::{Class, Failure, Skip};
 use trawl_common::frontier::{Request, Work};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::settings::Settings;
-use trawl_common::spider::{Render, Scope, Spider};
+use trawl_common::spider::{Scope, Spider};
 use trawl_common::task::TaskView;
 use trawl_common::web::response::Response;
-use trawl_common::web::sniff::is_html;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction, Extractor, Link, LinkKind, Tried, Untried};
 use trawl_handlers::{CannotRun, Ended, FilePosition, Stream};
 use trawl_web::Fetcher;
 pub use trials::Trials;
 
-use crate::fetch::is_shell;
 use crate::parse::Parser;
 use crate::programs::{Came, PageAbout, Reading, Running, Unread, read_page};
 use crate::proxy::page::OnBehalf;
@@ -154,12 +152,6 @@ impl PageRenderer {
     pub fn new(proxy: &Arc<HandlerProxy>) -> Result<Self, NoBrowser> {
         Chromium::find(&proxy.settings().browser)?;
         Ok(Self(Renderer::new(proxy)))
-    }
-
-    /// Whether the page of a response is rendered for `spider` whatever is in it.
-    pub fn renders_unread(spider: &Spider, response: &Response) -> bool {
-        let is_wanted = spider.render == Render::Always || is_shell(&response.body);
-        is_wanted && is_html(response.content_type(), &response.body)
     }
 
     /// Returns the response with the document that a page's scripts leave. `landed` is the URL that it is from;

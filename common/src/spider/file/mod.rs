@@ -154,7 +154,7 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
     file.end();
 }
 
-/// Reads `render`: whether a browser renders its pages.
+/// Reads `render`: whether a browser renders pages.
 fn render(given: &Given<'_>) -> Option<Render> {
     let render: Render = given.variant()?;
     match given.notes.is_tried() && render.needs_browser() {

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::fields;
 use super::given::Given;
 use super::patterns;
+use super::render;
 use super::section::Section;
 use crate::mistake::Sited;
 use crate::request::RequestTemplate;
@@ -57,6 +58,7 @@ fn page(
         false => given.all(|given| Section::from_given(given).map(|section| follow(section, names))),
     });
     let carry = carry(&mut section);
+    let render = section.read("render", render);
     let own_fields = section.within("fields", fields::fields);
     let kinds = section.get("items");
     if let (Some(_), Some(kinds)) = (&own_fields, &kinds) {
@@ -73,7 +75,7 @@ fn page(
         rule.name.get_or_insert_with(|| name.value.clone());
         rule.page = Some(number);
     }
-    Some((PageKind { name, when, follow, carry }, items))
+    Some((PageKind { name, when, follow, carry, render }, items))
 }
 
 fn name(given: &Given<'_>, names: &mut HashSet<String>) -> Option<Sited<String>> {

@@ -9,7 +9,9 @@ use crate::frontier::outcome::Class;
 use crate::frontier::{DedupScope, Recrawl};
 use crate::politeness::rate::Rate;
 use crate::settings::{Compress, Items, Retry, SinkSettings, Spiders, Urls};
-use crate::spider::{Ban, Field, FieldSource, Kind, PageField, Required, Start, Then, Whitespace};
+use crate::spider::{
+    Ban, Field, FieldSource, Kind, PageField, Required, SpiderOverrides, Start, Then, Whitespace,
+};
 use crate::web::url::CanonicalUrl;
 
 /// A file with every possible setting.
@@ -387,6 +389,23 @@ fn which_pages_are_rendered_has_three_names() {
     }
     assert_eq!(reading("").spider.render, Render::Never);
     assert!(mistakes("render = 'allways'")[0].contains("did you mean `always`?"));
+}
+
+#[test]
+fn a_kind_of_page_may_be_rendered_in_another_way_than_the_rest() {
+    let text =
+        "render = 'auto'\n[[page]]\nname = 'a'\nmatch.url = 'a'\nrender = 'never'\n[[page]]\nname = 'b'";
+    let spider = reading(text).ready().unwrap();
+    let kinds: Vec<_> = spider.pages.iter().map(|kind| kind.render).collect();
+    assert_eq!((kinds, spider.needs_browser()), (vec![Some(Render::Never), None], true));
+    one(
+        "[[page]]\nname = 'a'\nrender = 'allways'",
+        "3:10 page.render: there is no `allways`: did you mean `always`?",
+    );
+    let one_kind = reading("[[page]]\nname = 'a'\nrender = 'always'").ready().unwrap();
+    assert!(one_kind.needs_browser());
+    let overrides = SpiderOverrides { render: Some(Render::Never), ..SpiderOverrides::default() };
+    assert!(!overrides.apply(one_kind).needs_browser());
 }
 
 #[test]

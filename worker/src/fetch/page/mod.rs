@@ -9,7 +9,6 @@ mod links;
 mod read;
 mod rendered;
 mod response;
-mod shell;
 mod transfer;
 mod without;
 
@@ -26,7 +25,6 @@ use self::cached::response;
 use self::history::RememberedPage;
 use self::read::read;
 use self::rendered::may_be_rendered;
-pub(crate) use self::shell::is_shell;
 use self::without::without_page;
 use crate::fetch::Fetching;
 use crate::job::ClaimedUrl;

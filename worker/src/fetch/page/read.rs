@@ -26,7 +26,7 @@ use super::history::RememberedPage;
 use super::identity::{Form, form, seen_as};
 use super::items::{item, name};
 use super::links::to_follow;
-use super::rendered::{is_rendered_unread, may_be_rendered, rendered};
+use super::rendered::{is_rendered_once_read, is_rendered_unread, rendered};
 use crate::fetch::Fetching;
 use crate::job::ClaimedUrl;
 use crate::job::items_file::{FileItems, Ids, InFile};
@@ -53,7 +53,7 @@ pub(super) async fn read(
         false => response,
     };
     let mut reading = self::reading(fetching, job, job.reader(), &response).await?;
-    if !reading.extraction.missing.is_empty() && !is_rendered && may_be_rendered(job, &response) {
+    if !is_rendered && is_rendered_once_read(job, &response, &reading.extraction) {
         response = rendered(fetching, job, response, visit).await?;
         reading = self::reading(fetching, job, job.reader(), &response).await?;
     }

@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use trawl_common::frontier::outcome::{Class, Outcome, Skip};
 use trawl_common::ports::{Error, ErrorKind};
-use trawl_common::spider::Render;
 use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
 use trawl_common::web::sniff::is_html;
+use trawl_extract::{Extraction, Rendering};
 use trawl_web::NoPage;
 
 use super::failed;
 use super::response::leads_to_known;
-use super::shell::is_shell;
 use crate::fetch::Fetching;
 use crate::job::ClaimedUrl;
 use crate::proxy::User;
@@ -30,12 +29,25 @@ const RECOVERY_TIME: Duration = Duration::from_secs(30);
 
 /// Whether a browser may be to render this page.
 pub(super) fn may_be_rendered(job: &ClaimedUrl, response: &Response) -> bool {
-    job.spider.passage.is_some() && is_html(response.content_type(), &response.body)
+    job.spider.passage.is_some()
+        && is_html(response.content_type(), &response.body)
+        && rendering(job, response).is_none_or(|rendering| rendering.is_wanted)
 }
 
-/// Whether a browser renders this page whatever is in it.
+/// Whether a browser renders this page before it is read.
 pub(super) fn is_rendered_unread(job: &ClaimedUrl, response: &Response) -> bool {
-    may_be_rendered(job, response) && (job.spider.spider.render == Render::Always || is_shell(&response.body))
+    may_be_rendered(job, response) && rendering(job, response).is_some()
+}
+
+/// Whether a browser renders this page after it was read as it was sent.
+pub(super) fn is_rendered_once_read(job: &ClaimedUrl, response: &Response, read: &Extraction) -> bool {
+    may_be_rendered(job, response) && job.spider.extractor.rendering_once_read(response, read).is_wanted
+}
+
+/// Returns the decision about an HTML page, if it can be made before the page is read.
+fn rendering(job: &ClaimedUrl, response: &Response) -> Option<Rendering> {
+    let request = job.message.work.request().map(|request| &**request);
+    job.spider.extractor.rendering(&job.url, response, request)
 }
 
 /// Returns the response with the document that a page's scripts leave. Scripts that lead elsewhere count as a redirect.
