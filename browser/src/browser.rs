@@ -1,5 +1,6 @@
 //! One browser, from its start to its end.
 
+use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{debug, warn};
 use trawl_common::settings;
@@ -16,6 +17,7 @@ use trawl_handlers::{Launch, Supervised, Supervisor};
 use crate::Chromium;
 use crate::arguments::{SCRIPT, arguments};
 use crate::connection::{CallError, Connection};
+use crate::counts::{CountedBrowser, Counts};
 use crate::deaths::Deaths;
 
 /// Maximum time until a browser that was started answers.
@@ -27,6 +29,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of pages and age after which a browser is replaced: its processes never give back all that they take.
 const MAX_PAGES: u32 = 500;
 const MAX_AGE: Duration = Duration::from_secs(3_600);
+
+/// Time between two looks at what a browser uses.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Maximum size of a browser's own folder: its profile, and the memory that its processes share.
 const MAX_DISK: u64 = 2_000_000_000;
@@ -52,6 +57,7 @@ pub(crate) struct Launcher {
     /// Maximum size of a message of the browser, in bytes.
     pub(crate) max_message: usize,
     pub(crate) deaths: Arc<Deaths>,
+    pub(crate) counts: Arc<Counts>,
 }
 
 impl Launcher {
@@ -83,7 +89,8 @@ impl Launcher {
             since: Instant::now(),
             _retires: retired.clone().drop_guard(),
         };
-        tokio::spawn(attend(running, connection, retired, Arc::clone(&self.deaths)));
+        let ends = (retired, Arc::clone(&self.deaths), Arc::clone(&self.counts));
+        tokio::spawn(attend(running, connection, ends));
         match timeout(START_TIMEOUT, browser.connection.call(None, "Browser.getVersion", json!({}))).await {
             Ok(Ok(version)) => {
                 debug!(version = version.get(), "a browser has started");
@@ -148,19 +155,29 @@ impl Browser {
 async fn attend(
     mut running: Supervised,
     connection: Connection,
-    retired: CancellationToken,
-    deaths: Arc<Deaths>,
+    (retired, deaths, counts): (CancellationToken, Arc<Deaths>, Arc<Counts>),
 ) {
+    let mut counted = counts.browser();
     let has_died = tokio::select! {
         () = retired.cancelled() => false,
         () = connection.closed() => !retired.is_cancelled(),
+        never = look(&running, &mut counted) => match never {},
     };
     if has_died {
         deaths.note();
+        counts.add_died();
     }
     connection.close();
     let end = running.stop().await;
     if has_died {
         warn!("a browser {}", end.how());
+    }
+}
+
+/// Looks again and again at what a browser uses.
+async fn look(running: &Supervised, counted: &mut CountedBrowser) -> Infallible {
+    loop {
+        sleep(LOOK_INTERVAL).await;
+        counted.uses(running.usage().await);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! - [`Chromium`]: the program on this machine;
 //! - [`Pool`]: starts browsers, leases a place in one for each page, and replaces those that are old, or have died;
+//! - [`Counts`]: the numbers of a pool, for operators;
 //! - [`Tab`]: one page, in a context of its own: no cookie, no cache and no connection is shared with another.
 //!
 //! A browser is driven over a pipe (`connection`), never over a port, and runs under the supervisor of programs
@@ -15,10 +16,12 @@ mod arguments;
 mod browser;
 mod chromium;
 mod connection;
+mod counts;
 mod deaths;
 mod pool;
 mod tab;
 
 pub use chromium::{Chromium, NoBrowser};
+pub use counts::Counts;
 pub use pool::{Lease, NoLease, Pool};
 pub use tab::{Document, PageError, Tab};

@@ -8,6 +8,7 @@ use trawl_common::settings::Settings;
 use trawl_handlers::Supervisor;
 
 use crate::browser::{Browser, Launcher};
+use crate::counts::{Counted, Counts};
 
 /// Delay before rendering is tried again when no browser starts.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
@@ -26,7 +27,8 @@ pub struct Pool {
 /// A place for one page in a browser.
 pub struct Lease {
     browser: Arc<Browser>,
-    _place: OwnedSemaphorePermit,
+    counts: Arc<Counts>,
+    _place: (OwnedSemaphorePermit, Counted),
 }
 
 /// The reason why no page is rendered now.
@@ -51,8 +53,14 @@ impl Pool {
             supervisor,
             max_message: max_message.try_into().unwrap_or(usize::MAX),
             deaths: Arc::default(),
+            counts: Arc::default(),
         };
         Self { launcher, places: Arc::new(Semaphore::new(places)), browsers: Mutex::default() }
+    }
+
+    /// Returns the numbers of its browsers and pages.
+    pub fn counts(&self) -> &Arc<Counts> {
+        &self.launcher.counts
     }
 
     /// Waits for a place, in a browser that is started if there is none.
@@ -60,6 +68,8 @@ impl Pool {
     /// # Errors
     /// Fails if no browser starts, or several have died of late.
     pub async fn lease(&self) -> Result<Lease, NoLease> {
+        let counts = &self.launcher.counts;
+        let _waiting = counts.waiting();
         let place = Arc::clone(&self.places).acquire_owned().await;
         let place = place.unwrap_or_else(|_| unreachable!("it is never closed"));
         if let Some(after) = self.launcher.deaths.pause() {
@@ -81,13 +91,18 @@ impl Pool {
             }
         };
         browser.enter();
-        Ok(Lease { browser, _place: place })
+        Ok(Lease { browser, counts: Arc::clone(counts), _place: (place, counts.page()) })
     }
 }
 
 impl Lease {
     pub(crate) fn browser(&self) -> &Arc<Browser> {
         &self.browser
+    }
+
+    /// Counts its page as rendered.
+    pub(crate) fn count_rendered(&self) {
+        self.counts.add_rendered();
     }
 }
 

@@ -219,7 +219,11 @@ impl Tab {
         });
         let evaluated: Evaluated = parsed(&self.call("Runtime.evaluate", evaluate).await?)?;
         match evaluated.result.value {
-            Some(Value::String(html)) => Ok(Document { html, landed: self.landed().await? }),
+            Some(Value::String(html)) => {
+                let landed = self.landed().await?;
+                self.context.lease.count_rendered();
+                Ok(Document { html, landed })
+            }
             Some(Value::Number(length)) => Err(PageError::TooLarge(length.as_u64().unwrap_or_default())),
             _ => Err(PageError::Refused("it gives no document".to_owned())),
         }

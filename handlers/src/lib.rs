@@ -21,6 +21,7 @@ mod proxy;
 mod strays;
 mod stream;
 mod supervised;
+mod usage;
 mod version;
 
 pub use ended::Ended;
@@ -31,4 +32,5 @@ pub use program::{Program, Supervisor, file_of};
 pub use proxy::{Admission, ProxyAccess};
 pub use stream::{Came, Page, Response, Stream, Work};
 pub use supervised::{End, Launch, Supervised};
+pub use usage::Usage;
 pub use version::ProgramFiles;

@@ -23,6 +23,7 @@ use crate::output;
 use crate::program::{Program, Supervisor};
 use crate::proxy::Admission;
 use crate::strays;
+use crate::usage::Usage;
 
 /// How long a supervisor has to end its program beyond the program's own grace period.
 const SLACK: Duration = Duration::from_secs(2);
@@ -187,6 +188,14 @@ impl Supervised {
     pub(crate) fn take_items(&self, answer: &Answer) -> Option<Result<ItemsFile, String>> {
         let named = answer.items_file.as_ref().filter(|_| answer.verdict == Verdict::Done)?;
         Some(self.opened.take(&self.folder, named))
+    }
+
+    /// Returns the memory and the processor time of the program and all that it started.
+    pub async fn usage(&self) -> Usage {
+        let Some(supervisor) = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed())) else {
+            return Usage::default();
+        };
+        spawn_blocking(move || Usage::of_run(supervisor)).await.unwrap_or_default()
     }
 
     /// Waits until the program and all that it started have ended. Its folder stays until `stop`. Cancelling the call

@@ -149,7 +149,32 @@ pub(crate) fn print_workers(workers: &[WorkerState]) {
             worker.health
         );
     }
+    print_browsers(workers);
     print_programs(workers);
+}
+
+/// Prints the browsers of workers that have any.
+fn print_browsers(workers: &[WorkerState]) {
+    let with = workers.iter().filter_map(|worker| Some((worker.worker.as_str(), worker.browsers?)));
+    for (number, (worker, browsers)) in with.enumerate() {
+        if number == 0 {
+            println!(
+                "\n{DIM}{:<40} {:>9} {:>9} {:>8} {:>9} {:>8} {:>8} {:>6}{DIM:#}",
+                "browsers of", "running", "rendering", "waiting", "memory", "CPU", "rendered", "died"
+            );
+        }
+        let died = red_if(browsers.died > 0);
+        println!(
+            "{worker:<40} {:>9} {:>9} {:>8} {:>9} {:>8} {:>8} {died}{:>6}{died:#}",
+            count(browsers.running),
+            count(browsers.pages),
+            count(browsers.waiting),
+            size(browsers.memory),
+            format_args!("{} s", count(browsers.cpu_seconds)).to_string(),
+            count(browsers.rendered),
+            count(browsers.died),
+        );
+    }
 }
 
 /// Prints the versions of the programs of spiders, each with its workers. More than one of a spider is marked: the

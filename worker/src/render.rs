@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use moka::sync::Cache;
 use tokio::time::timeout;
-use trawl_browser::{Document, Lease, NoLease, PageError, Pool, Tab};
+use trawl_browser::{Counts, Document, Lease, NoLease, PageError, Pool, Tab};
 use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
@@ -95,6 +95,11 @@ impl Renderer {
     /// Returns the settings in use.
     pub(crate) fn settings(&self) -> &Settings {
         self.proxy.settings()
+    }
+
+    /// Returns the numbers of its browsers.
+    pub(crate) fn counts(&self) -> &Arc<Counts> {
+        self.pool.counts()
     }
 
     /// Renders the page at `url`, whose document was fetched with `response`.

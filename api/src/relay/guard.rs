@@ -211,6 +211,7 @@ pub(super) fn beat(worker: &WorkerId, held: usize, beat: Heartbeat) -> Heartbeat
         programs: few(beat.programs, |version| version),
         outdated: few(beat.outdated, text),
         behind: few(beat.behind, |waiting| waiting),
+        browsers: beat.browsers,
     }
 }
 

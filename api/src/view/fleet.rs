@@ -34,6 +34,10 @@ pub(crate) struct Worker {
     running: BTreeMap<String, Time>,
     /// The versions of the programs that it uses, by spider: where two workers differ, their files do; at most 200
     programs: BTreeMap<String, String>,
+    /// Its browsers; absent if no page has needed one
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    browsers: Option<Browsers>,
 }
 
 impl From<WorkerState> for Worker {
@@ -50,6 +54,7 @@ impl From<WorkerState> for Worker {
             lacks: by_name(&state.lacks),
             outdated: by_name(&state.outdated),
             programs: by_name(&state.programs),
+            browsers: state.browsers.map(Browsers::from),
             running: state.running.into_iter().map(|(task, since)| (task, since.into())).collect(),
         }
     }
@@ -57,6 +62,32 @@ impl From<WorkerState> for Worker {
 
 fn by_name(spiders: &BTreeMap<SpiderName, impl ToString>) -> BTreeMap<String, String> {
     spiders.iter().map(|(spider, text)| (spider.to_string(), text.to_string())).collect()
+}
+
+/// The browsers of a worker
+#[derive(Serialize, ToSchema)]
+struct Browsers {
+    /// The number of browsers that run
+    running: u64,
+    /// The number of pages that they have open
+    pages: u64,
+    /// The number of pages that wait for a place in one
+    waiting: u64,
+    /// Their memory in bytes, in which what processes share counts once
+    memory: u64,
+    /// The processor time that browsers have taken since the worker's start, in seconds
+    cpu_seconds: u64,
+    /// The number of pages rendered since then
+    rendered: u64,
+    /// The number of browsers that have died since then
+    died: u64,
+}
+
+impl From<ports::Browsers> for Browsers {
+    fn from(browsers: ports::Browsers) -> Self {
+        let ports::Browsers { running, pages, waiting, memory, cpu_seconds, rendered, died } = browsers;
+        Self { running, pages, waiting, memory, cpu_seconds, rendered, died }
+    }
 }
 
 /// The latency of requests to hosts, bodies included, in milliseconds

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Claim, Fatal, Latency, NewWork, Terms, one_each};
+use super::{Browsers, Claim, Fatal, Latency, NewWork, Terms, one_each};
 use crate::frontier::StartReply;
 use crate::frontier::crawl::HANDED;
 use crate::frontier::dead_letter::{Cause, DeadLetterEntry};
@@ -223,6 +223,9 @@ pub struct Heartbeat {
     pub outdated: BTreeMap<SpiderName, String>,
     /// The spiders whose programs are the limit, with the number of pages and tasks that wait for them.
     pub behind: BTreeMap<SpiderName, u64>,
+    /// Its browsers; `None` if no page has needed one.
+    #[serde(default)]
+    pub browsers: Option<Browsers>,
 }
 
 impl Heartbeat {
@@ -241,6 +244,7 @@ impl Heartbeat {
             programs: BTreeMap::new(),
             outdated: BTreeMap::new(),
             behind: BTreeMap::new(),
+            browsers: None,
         }
     }
 }

@@ -73,7 +73,7 @@ pub use sessions::{Revision, Sessions, StoredSession};
 pub use sink::{Page, Sink, SinkFactory};
 pub use spider_store::{Deployed, MAX_VERSIONS, SpiderStore};
 pub use stats::{
-    Backlog, Latency, PendingTask, Places, Seen, SeenUrls, SpiderTexts, Stats, TaskPage, Vanished,
+    Backlog, Browsers, Latency, PendingTask, Places, Seen, SeenUrls, SpiderTexts, Stats, TaskPage, Vanished,
     WorkerState,
 };
 pub use urls::{Claim, MAX_INVALID, NewWork, Terms};

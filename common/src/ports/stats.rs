@@ -130,6 +130,9 @@ pub struct WorkerState {
     /// The spiders whose programs are the limit, with the number of pages and tasks that wait for them.
     #[serde(skip)]
     pub behind: BTreeMap<SpiderName, u64>,
+    /// Its browsers; `None` if no page has needed one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub browsers: Option<Browsers>,
 }
 
 /// The duration of requests to hosts, bodies included, in milliseconds.
@@ -139,6 +142,25 @@ pub struct Latency {
     pub p50_ms: u64,
     /// The 95th percentile.
     pub p95_ms: u64,
+}
+
+/// The browsers of a worker, and the pages that they render.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Browsers {
+    /// Number of browsers that run.
+    pub running: u64,
+    /// Number of pages that they have open.
+    pub pages: u64,
+    /// Number of pages that wait for a place in one.
+    pub waiting: u64,
+    /// Memory of the browsers in bytes, in which what processes share counts once.
+    pub memory: u64,
+    /// Processor time that browsers have taken since the worker's start, in seconds.
+    pub cpu_seconds: u64,
+    /// Number of pages rendered since the worker's start.
+    pub rendered: u64,
+    /// Number of browsers that have died since then.
+    pub died: u64,
 }
 
 impl WorkerState {
@@ -161,6 +183,7 @@ impl WorkerState {
             programs: BTreeMap::new(),
             outdated: BTreeMap::new(),
             behind: BTreeMap::new(),
+            browsers: None,
         }
     }
 

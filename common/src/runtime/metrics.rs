@@ -10,6 +10,7 @@ use std::time::Duration;
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 
 use crate::frontier::outcome::{Class, Terminal};
+use crate::ports::Browsers;
 
 const URLS_ENDED: &str = "trawl_urls_ended_total";
 const URLS_RETRIED: &str = "trawl_urls_retried_total";
@@ -29,6 +30,12 @@ const PUBLISHED: &str = "trawl_messages_confirmed_total";
 const ACKED: &str = "trawl_messages_acked_total";
 const CONNECTED: &str = "trawl_broker_connections_total";
 const FAILING: &str = "trawl_failing";
+const BROWSERS: &str = "trawl_browsers";
+const BROWSER_PAGES: &str = "trawl_browser_pages";
+const BROWSER_MEMORY: &str = "trawl_browser_memory_bytes";
+const BROWSER_CPU: &str = "trawl_browser_cpu_seconds_total";
+const PAGES_RENDERED: &str = "trawl_pages_rendered_total";
+const BROWSERS_DIED: &str = "trawl_browsers_died_total";
 const BUILD: &str = "trawl_build_info";
 
 /// Status classes; `none` is for requests without a response.
@@ -76,6 +83,16 @@ pub fn describe(version: &'static str) {
     describe_counter!(ACKED, "Messages acknowledged to RabbitMQ");
     describe_counter!(CONNECTED, "Connections opened to RabbitMQ");
     describe_gauge!(FAILING, "1 while something keeps this process from its work");
+    describe_gauge!(BROWSERS, "Browsers of this worker that run");
+    describe_gauge!(BROWSER_PAGES, "Pages in browsers, and pages that wait for a place in one");
+    describe_gauge!(
+        BROWSER_MEMORY,
+        Unit::Bytes,
+        "Memory of browsers, in which what processes share counts once"
+    );
+    describe_counter!(BROWSER_CPU, Unit::Seconds, "Processor time of browsers");
+    describe_counter!(PAGES_RENDERED, "Pages that browsers have rendered");
+    describe_counter!(BROWSERS_DIED, "Browsers that have died");
     describe_gauge!(BUILD, "1, with the version of this program");
     gauge!(BUILD, "version" => version).set(1);
     begin();
@@ -104,6 +121,7 @@ fn begin() {
         let _ = histogram!(name);
     }
     in_flight(0);
+    browsers(&Browsers::default());
 }
 
 /// Records that a URL reached its final state.
@@ -144,6 +162,18 @@ pub fn url_parked() {
 /// Records the number of URLs that a worker holds.
 pub fn in_flight(urls: usize) {
     gauge!(URLS_IN_FLIGHT).set(urls as f64);
+}
+
+/// Records the browsers of a worker.
+pub fn browsers(browsers: &Browsers) {
+    let Browsers { running, pages, waiting, memory, cpu_seconds, rendered, died } = *browsers;
+    gauge!(BROWSERS).set(running as f64);
+    gauge!(BROWSER_PAGES, "state" => "rendering").set(pages as f64);
+    gauge!(BROWSER_PAGES, "state" => "waiting").set(waiting as f64);
+    gauge!(BROWSER_MEMORY).set(memory as f64);
+    for (name, number) in [(BROWSER_CPU, cpu_seconds), (PAGES_RENDERED, rendered), (BROWSERS_DIED, died)] {
+        counter!(name).absolute(number);
+    }
 }
 
 /// Records the duration of a request to a host, with its status if it was answered.

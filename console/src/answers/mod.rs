@@ -226,6 +226,19 @@ pub(crate) struct Worker {
     pub(crate) running: BTreeMap<String, Time>,
     /// The versions of the programs that it uses, by spider.
     pub(crate) programs: BTreeMap<String, String>,
+    pub(crate) browsers: Option<Browsers>,
+}
+
+/// The browsers of a worker.
+#[derive(Clone, Copy, Deserialize)]
+pub(crate) struct Browsers {
+    pub(crate) running: Number,
+    pub(crate) pages: Number,
+    pub(crate) waiting: Number,
+    pub(crate) memory: Bytes,
+    pub(crate) cpu_seconds: Number,
+    pub(crate) rendered: Number,
+    pub(crate) died: Number,
 }
 
 impl Worker {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use trawl_common::text::counted;
 
 use crate::Console;
-use crate::answers::{Lane, Lanes, Worker, Workers};
+use crate::answers::{Browsers, Lane, Lanes, Worker, Workers};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted};
@@ -33,6 +33,11 @@ impl WorkersPage {
         }
         running.sort_by(|one, other| one.2.0.cmp(&other.2.0));
         running
+    }
+
+    /// The workers that have browsers.
+    fn browsers(&self) -> Vec<(&str, Browsers)> {
+        self.workers.iter().filter_map(|worker| Some((worker.worker.as_str(), worker.browsers?))).collect()
     }
 }
 

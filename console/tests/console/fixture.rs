@@ -16,7 +16,8 @@ use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Claim, Claimed, Completion, Disposition, Fatal, Finish, Frontier, Heartbeat, Joined, Settlement, Terms,
+    Browsers, Claim, Claimed, Completion, Disposition, Fatal, Finish, Frontier, Heartbeat, Joined,
+    Settlement, Terms,
 };
 use trawl_common::settings;
 use trawl_common::time::UnixMs;
@@ -172,6 +173,12 @@ impl Worker {
             running: [(claimed.message.key().to_string(), UnixMs::now())].into(),
             lacks: [("away".parse().unwrap(), "its file is not there".to_owned())].into(),
             outdated: [("broken".parse().unwrap(), "its file has a mistake".to_owned())].into(),
+            browsers: Some(Browsers {
+                running: 1,
+                memory: 150 << 20,
+                rendered: 1_234,
+                ..Browsers::default()
+            }),
             ..Heartbeat::idle(self.name.clone())
         };
         self.frontier.beat(&beat).await.unwrap();

@@ -134,6 +134,11 @@ async fn tasks_are_listed_by_place_crawl_and_spider_those_that_run_first() {
     assert!(workers.has(&format!("href=\"/tasks/{}\"", runs.message.key())), "{}", workers.text);
     assert!(workers.has("cannot work for away: its file is not there"), "{}", workers.text);
     assert!(workers.has("has the old file of broken: its file has a mistake"), "{}", workers.text);
+    assert!(
+        ["<h2>Browsers</h2>", ">150.0 MiB<", ">1,234<"].iter().all(|text| workers.has(text)),
+        "{}",
+        workers.text
+    );
     let shown = anna.get(&format!("/crawls/{}", crawl.id)).await;
     assert!(shown.has("1 of 3 tasks have ended") && shown.has("/tasks?crawl="), "{}", shown.text);
 }

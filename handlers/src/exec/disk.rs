@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use rustix::process::getpid;
+
 use super::processes::{Process, below};
 
 /// Size in bytes of the blocks in which stat(2) counts a file's size on disk.
@@ -35,7 +37,7 @@ pub(super) fn has_more(folder: &Path, most: u64, most_files: usize) -> bool {
 fn deleted_bytes(folder: &Path) -> u64 {
     let Ok(folder) = folder.canonicalize() else { return 0 };
     let mut sizes = HashMap::new();
-    for Process { pid, .. } in below() {
+    for Process { pid, .. } in below(getpid()) {
         let open = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_pid()));
         for file in open.into_iter().flatten().flatten().map(|file| file.path()) {
             if !fs::read_link(&file).is_ok_and(|target| target.starts_with(&folder)) {

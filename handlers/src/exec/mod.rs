@@ -14,7 +14,7 @@
 
 mod disk;
 mod order;
-mod processes;
+pub(crate) mod processes;
 mod report;
 mod start;
 mod supervise;

@@ -1,12 +1,12 @@
-//! The processes below this one.
+//! The processes below one.
 
 use std::fs;
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, wait};
 
-/// A process below this one.
-pub(super) struct Process {
-    pub(super) pid: Pid,
+/// A process below another.
+pub(crate) struct Process {
+    pub(crate) pid: Pid,
     threads: usize,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Usage {
 pub(super) fn usage() -> Usage {
     let page = rustix::param::page_size() as u64;
     let mut usage = Usage::default();
-    for Process { pid, threads } in below() {
+    for Process { pid, threads } in below(getpid()) {
         usage.processes += threads;
         usage.memory += resident_pages(pid) * page;
     }
@@ -41,7 +41,7 @@ pub(super) fn of_machine() -> usize {
 /// Sends a signal to all processes below this one, and to the groups that they lead: a whole group gets it at once, and
 /// cannot grow meanwhile.
 pub(super) fn signal_all(signal: Signal) {
-    for Process { pid, .. } in below() {
+    for Process { pid, .. } in below(getpid()) {
         // Errors mean that it is gone by now, or leads no group.
         let _ = kill_process_group(pid, signal);
         let _ = kill_process(pid, signal);
@@ -67,30 +67,30 @@ pub(super) fn reap() -> Reaped {
     }
 }
 
-/// Returns all processes below this one. A process that is just being started may be missing.
-pub(super) fn below() -> Vec<Process> {
+/// Returns all processes below `top`. A process that is just being started may be missing.
+pub(crate) fn below(top: Pid) -> Vec<Process> {
     let mut found: Vec<Process> = Vec::new();
-    let mut to_look_at = vec![getpid()];
+    let mut to_look_at = vec![top];
     while let Some(pid) = to_look_at.pop() {
-        let children = children_of(pid, &mut found);
+        let (threads, children) = look_at(pid);
         to_look_at.extend(children);
+        if pid != top {
+            found.push(Process { pid, threads });
+        }
     }
     found
 }
 
-/// Returns the children of all threads of a process, and adds the process to `found` unless it is this one.
-fn children_of(pid: Pid, found: &mut Vec<Process>) -> Vec<Pid> {
+/// Returns the number of threads of a process, and the children of all of them.
+fn look_at(pid: Pid) -> (usize, Vec<Pid>) {
     let raw = pid.as_raw_pid();
     let threads: Vec<_> = fs::read_dir(format!("/proc/{raw}/task")).into_iter().flatten().flatten().collect();
-    if pid != getpid() {
-        found.push(Process { pid, threads: threads.len() });
-    }
     let mut children = Vec::new();
-    for thread in threads {
+    for thread in &threads {
         let listed = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
         children.extend(listed.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)));
     }
-    children
+    (threads.len(), children)
 }
 
 fn resident_pages(pid: Pid) -> u64 {

@@ -863,6 +863,44 @@ export interface components {
             /** @description The name of its schedule: the group's, if it is in one */
             host: string;
         };
+        /** @description The browsers of a worker */
+        Browsers: {
+            /**
+             * Format: int64
+             * @description The processor time that browsers have taken since the worker's start, in seconds
+             */
+            cpu_seconds: number;
+            /**
+             * Format: int64
+             * @description The number of browsers that have died since then
+             */
+            died: number;
+            /**
+             * Format: int64
+             * @description Their memory in bytes, in which what processes share counts once
+             */
+            memory: number;
+            /**
+             * Format: int64
+             * @description The number of pages that they have open
+             */
+            pages: number;
+            /**
+             * Format: int64
+             * @description The number of pages rendered since then
+             */
+            rendered: number;
+            /**
+             * Format: int64
+             * @description The number of browsers that run
+             */
+            running: number;
+            /**
+             * Format: int64
+             * @description The number of pages that wait for a place in one
+             */
+            waiting: number;
+        };
         /** @description The tasks that were cancelled */
         CancelledTasks: {
             /**
@@ -1920,6 +1958,8 @@ export interface components {
         };
         /** @description A live worker */
         Worker: {
+            /** @description Its browsers; absent if no page has needed one */
+            browsers?: components["schemas"]["Browsers"];
             /** @description Whether it was asked to stop */
             draining: boolean;
             /** @description `ok`, or the problem that keeps it from working */

@@ -33,6 +33,7 @@ pub(crate) struct Reporter {
     /// The work that programs are doing.
     pub(crate) watch: Arc<Watch>,
     pub(crate) spiders: Arc<Spiders>,
+    pub(crate) browsers: Arc<trawl_browser::Counts>,
 }
 
 impl Reporter {
@@ -113,7 +114,9 @@ impl Reporter {
     }
 
     async fn beat(&self, pages_per_second: f64) -> Result<BeatReply> {
+        let browsers = self.browsers.now();
         metrics::in_flight(self.frontier.activity().in_flight);
+        browsers.iter().for_each(metrics::browsers);
         let beat = Heartbeat {
             worker: self.context.id.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -127,6 +130,7 @@ impl Reporter {
             programs: self.spiders.programs(),
             outdated: self.spiders.outdated(),
             behind: self.spiders.behind(),
+            browsers,
         };
         self.frontier.beat(&beat).await
     }

@@ -61,6 +61,7 @@ impl Worker {
         let proxy = HandlerProxy::new(scheduling.asker.clone());
         let proxy_ends = proxy.until_dropped();
         let renderer = Renderer::new(&proxy);
+        let browsers = Arc::clone(renderer.counts());
         let spiders = load_spiders(&context, folder, &ports, &threads, &proxy)?;
         let at_once = tasks.as_ref().map(|(_, at_once)| *at_once);
         let Joined { frontier, maintenance } = join(&context, &*ports.engine, &spiders, at_once, &stop);
@@ -107,6 +108,7 @@ impl Worker {
             idle_reasons: Arc::clone(&idle_reasons),
             watch: Arc::clone(&watch),
             spiders: Arc::clone(&spiders),
+            browsers,
         };
         Ok(Self {
             context,

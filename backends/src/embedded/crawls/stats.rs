@@ -54,6 +54,7 @@ impl LastBeat {
             programs: beat.programs.clone(),
             outdated: beat.outdated.clone(),
             behind: beat.behind.clone(),
+            browsers: beat.browsers,
         };
         *last = Some((state, Instant::now() + BEAT_TTL));
         if draining { BeatReply::Drain } else { BeatReply::GoOn }

@@ -50,6 +50,8 @@ impl Heartbeats for RedisRecords {
             .arg(serde_json::to_string(&beat.outdated).unwrap_or_default())
             .arg("behind")
             .arg(serde_json::to_string(&beat.behind).unwrap_or_default())
+            .arg("browsers")
+            .arg(serde_json::to_string(&beat.browsers).unwrap_or_default())
             .arg("seen")
             .arg(now.to_string());
         let () = self.write(&says).await?;
@@ -143,6 +145,7 @@ fn state(worker: WorkerId, fields: &HashMap<String, String>) -> Option<WorkerSta
         programs: serde_json::from_str(text("programs")).unwrap_or_default(),
         outdated: serde_json::from_str(text("outdated")).unwrap_or_default(),
         behind: serde_json::from_str(text("behind")).unwrap_or_default(),
+        browsers: serde_json::from_str(text("browsers")).unwrap_or_default(),
     })
 }
 

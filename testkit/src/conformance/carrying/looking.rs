@@ -3,8 +3,8 @@
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{
-    Claim, Completion, Disposition, Error, Finish, Heartbeat, LaneName, Latency, NewWork, Places, Result,
-    Terms,
+    Browsers, Claim, Completion, Disposition, Error, Finish, Heartbeat, LaneName, Latency, NewWork, Places,
+    Result, Terms,
 };
 use trawl_common::spider::FileHash;
 use trawl_common::time::UnixMs;
@@ -77,6 +77,8 @@ pub async fn it_is_known_where_the_urls_of_a_crawl_are(carrier: &Carrier) -> Res
 pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
+    let browsers =
+        Browsers { running: 1, pages: 2, waiting: 3, memory: 4, cpu_seconds: 5, rendered: 6, died: 7 };
     let beat = |latency, trouble: Option<&str>| Heartbeat {
         worker: case.worker.clone(),
         version: "0".into(),
@@ -96,6 +98,7 @@ pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()>
         programs: [(case.crawl.spider.clone(), FileHash::from_text("x"))].into(),
         outdated: [(case.crawl.spider.clone(), "its file is broken".to_owned())].into(),
         behind: [(case.crawl.spider.clone(), 7)].into(),
+        browsers: Some(browsers),
     };
     let shown = async || {
         let all = carrier.stats.workers().await?;
@@ -111,6 +114,7 @@ pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()>
     assert_eq!(state.programs, [(case.crawl.spider.clone(), FileHash::from_text("x"))].into());
     assert_eq!(state.outdated, [(case.crawl.spider.clone(), "its file is broken".to_owned())].into());
     assert_eq!(state.behind, [(case.crawl.spider.clone(), 7)].into());
+    assert_eq!(state.browsers, Some(browsers));
     worker.frontier.beat(&beat(None, Some("redis is away"))).await?;
     let state = shown().await?.expect("it lives");
     assert_eq!((state.latency, state.health.as_str()), (None, "redis is away"));
