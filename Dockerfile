@@ -32,8 +32,10 @@ RUN find . -path ./target -prune -o -name '*.rs' -exec touch {} + \
  && rm -rf target
 
 FROM debian:bookworm-20260824-slim
+# For workers that render pages: chromium-headless-shell, some 450 MB with all that it needs.
+ARG BROWSER=
 RUN apt-get update -qq \
- && apt-get install -y -qq --no-install-recommends ca-certificates python3 >/dev/null \
+ && apt-get install -y -qq --no-install-recommends ca-certificates python3 $BROWSER >/dev/null \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --uid 1000 --user-group --home-dir /data --no-create-home --shell /usr/sbin/nologin trawl \
  && install -d -o trawl -g trawl /data /data/items

@@ -77,9 +77,27 @@ impl Launcher {
             disk: MAX_DISK,
             shows_stderr: false,
         };
-        let (running, to, from) =
+        let (mut running, to, from) =
             launch.start().map_err(|error| format!("Chromium cannot be started: {error}"))?;
         let connection = Connection::start(from, to, self.max_message);
+        let asked = connection.call(None, "Browser.getVersion", json!({}));
+        let how = match timeout(START_TIMEOUT, asked).await {
+            Ok(Ok(version)) => {
+                debug!(version = version.get(), "a browser has started");
+                return Ok(self.attended(running, connection));
+            }
+            Ok(Err(_)) => "ended at its start".to_owned(),
+            Err(_) => format!("did not answer within {START_TIMEOUT:?} of its start"),
+        };
+        self.deaths.note();
+        self.counts.add_died();
+        connection.close();
+        let said = running.stop().await.last_words();
+        Err(format!("Chromium {how}{}", said.map(|said| format!(": {said}")).unwrap_or_default()))
+    }
+
+    /// Returns a browser that has started.
+    fn attended(&self, running: Supervised, connection: Connection) -> Browser {
         let retired = CancellationToken::new();
         let (leases, pages) = Default::default();
         let browser = Browser {
@@ -91,17 +109,7 @@ impl Launcher {
         };
         let ends = (retired, Arc::clone(&self.deaths), Arc::clone(&self.counts));
         tokio::spawn(attend(running, connection, ends));
-        match timeout(START_TIMEOUT, browser.connection.call(None, "Browser.getVersion", json!({}))).await {
-            Ok(Ok(version)) => {
-                debug!(version = version.get(), "a browser has started");
-                Ok(browser)
-            }
-            Ok(Err(_)) => Err("Chromium ended at its start".to_owned()),
-            Err(_) => {
-                browser.connection.close();
-                Err(format!("Chromium did not answer within {START_TIMEOUT:?} of its start"))
-            }
-        }
+        browser
     }
 }
 

@@ -32,6 +32,9 @@ const SLACK: Duration = Duration::from_secs(2);
 /// process may hold the pipes.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Maximum length of a line of standard error in an error, in bytes.
+const MAX_WORDS: usize = 300;
+
 /// Maximum length of a line of standard error in the log, in bytes.
 const MAX_LINE: usize = 4096;
 
@@ -94,6 +97,12 @@ impl End {
             Some(report) => report.to_string(),
             None => "lost its supervisor, which was killed".to_owned(),
         }
+    }
+
+    /// Returns the last line that the program wrote to its standard error.
+    pub fn last_words(&self) -> Option<String> {
+        let said = String::from_utf8_lossy(&self.stderr);
+        said.lines().rfind(|line| !line.trim().is_empty()).map(|line| printable(line, MAX_WORDS))
     }
 }
 
