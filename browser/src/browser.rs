@@ -89,11 +89,12 @@ impl Launcher {
             Ok(Err(_)) => "ended at its start".to_owned(),
             Err(_) => format!("did not answer within {START_TIMEOUT:?} of its start"),
         };
-        self.deaths.note();
-        self.counts.add_died();
         connection.close();
         let said = running.stop().await.last_words();
-        Err(format!("Chromium {how}{}", said.map(|said| format!(": {said}")).unwrap_or_default()))
+        let why = format!("Chromium {how}{}", said.map(|said| format!(": {said}")).unwrap_or_default());
+        self.deaths.note(&why);
+        self.counts.add_died();
+        Err(why)
     }
 
     /// Returns a browser that has started.
@@ -172,7 +173,7 @@ async fn attend(
         never = look(&running, &mut counted) => match never {},
     };
     if has_died {
-        deaths.note();
+        deaths.note("Chromium died");
         counts.add_died();
     }
     connection.close();

@@ -7,7 +7,8 @@
 //!
 //! A browser is driven over a pipe (`connection`), never over a port, and runs under the supervisor of programs
 //! (`trawl_handlers`), which bounds its memory, ends all its processes with it, and ends it with this process. It has
-//! no way to the network but the proxy that each page is opened with (`arguments`).
+//! no way to the network but the proxy that each page is opened with (`arguments`), and has to show that before it gets
+//! pages (`self_test`).
 //!
 //! Nothing waits for a browser without a limit. A page that fails fails alone ([`PageError`]); a browser that dies, or
 //! answers no more, fails all its pages with [`PageError::Lost`], and none of them is to blame.
@@ -18,10 +19,13 @@ mod chromium;
 mod connection;
 mod counts;
 mod deaths;
+mod lease;
 mod pool;
+mod self_test;
 mod tab;
 
 pub use chromium::{Chromium, NoBrowser};
 pub use counts::Counts;
-pub use pool::{Lease, NoLease, Pool};
+pub use lease::Lease;
+pub use pool::{NoLease, Pool, examine};
 pub use tab::{Document, PageError, Tab};

@@ -1,14 +1,17 @@
 //! The browsers of a process, and the places in them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Mutex, Semaphore};
 use trawl_common::settings::Settings;
 use trawl_handlers::Supervisor;
 
 use crate::browser::{Browser, Launcher};
-use crate::counts::{Counted, Counts};
+use crate::counts::Counts;
+use crate::lease::Lease;
+use crate::self_test;
 
 /// Delay before rendering is tried again when no browser starts.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
@@ -22,13 +25,8 @@ pub struct Pool {
     launcher: Launcher,
     places: Arc<Semaphore>,
     browsers: Mutex<Vec<Arc<Browser>>>,
-}
-
-/// A place for one page in a browser.
-pub struct Lease {
-    browser: Arc<Browser>,
-    counts: Arc<Counts>,
-    _place: (OwnedSemaphorePermit, Counted),
+    /// Whether a browser has passed the self-test.
+    is_tested: AtomicBool,
 }
 
 /// The reason why no page is rendered now.
@@ -55,7 +53,8 @@ impl Pool {
             deaths: Arc::default(),
             counts: Arc::default(),
         };
-        Self { launcher, places: Arc::new(Semaphore::new(places)), browsers: Mutex::default() }
+        let (browsers, is_tested) = Default::default();
+        Self { launcher, places: Arc::new(Semaphore::new(places)), browsers, is_tested }
     }
 
     /// Returns the numbers of its browsers and pages.
@@ -66,15 +65,16 @@ impl Pool {
     /// Waits for a place, in a browser that is started if there is none.
     ///
     /// # Errors
-    /// Fails if no browser starts, or several have died of late.
+    /// Fails if no browser starts, it fails the self-test, or several have died of late.
     pub async fn lease(&self) -> Result<Lease, NoLease> {
         let counts = &self.launcher.counts;
         let _waiting = counts.waiting();
         let place = Arc::clone(&self.places).acquire_owned().await;
         let place = place.unwrap_or_else(|_| unreachable!("it is never closed"));
-        if let Some(after) = self.launcher.deaths.pause() {
-            let why =
-                "several browsers have died within a minute: nothing is rendered for another".to_owned();
+        if let Some((after, why)) = self.launcher.deaths.pause() {
+            let why = format!(
+                "several browsers have failed within a minute, nothing is rendered for another: {why}"
+            );
             return Err(NoLease { why, after });
         }
         // Held while one is started, so that others that have no place wait for that.
@@ -84,30 +84,31 @@ impl Pool {
         let browser = match browsers.iter().find(|browser| browser.has_place(most)) {
             Some(browser) => Arc::clone(browser),
             None => {
-                let started = self.launcher.start().await;
-                let browser = Arc::new(started.map_err(|why| NoLease { why, after: RETRY_DELAY })?);
+                let started = self.start().await;
+                let browser = started.map_err(|why| NoLease { why, after: RETRY_DELAY })?;
                 browsers.push(Arc::clone(&browser));
                 browser
             }
         };
-        browser.enter();
-        Ok(Lease { browser, counts: Arc::clone(counts), _place: (place, counts.page()) })
+        Ok(Lease::new(browser, place, counts))
+    }
+
+    /// Starts a browser. The first has to pass the self-test.
+    async fn start(&self) -> Result<Arc<Browser>, String> {
+        let browser = Arc::new(self.launcher.start().await?);
+        if !self.is_tested.load(Ordering::Relaxed) {
+            self_test::run(&browser).await.inspect_err(|why| self.launcher.deaths.note(why))?;
+            self.is_tested.store(true, Ordering::Relaxed);
+        }
+        Ok(browser)
     }
 }
 
-impl Lease {
-    pub(crate) fn browser(&self) -> &Arc<Browser> {
-        &self.browser
-    }
-
-    /// Counts its page as rendered.
-    pub(crate) fn count_rendered(&self) {
-        self.counts.add_rendered();
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.browser.leave();
-    }
+/// Starts a browser, and has it pass the self-test.
+///
+/// # Errors
+/// Returns the reason why no page can be rendered here.
+pub async fn examine(settings: &Settings) -> Result<(), String> {
+    let pool = Pool::new(settings, String::new(), Supervisor::default());
+    pool.start().await.map(drop)
 }

@@ -12,8 +12,9 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::browser::Browser;
 use crate::connection::{CallError, Event};
-use crate::pool::Lease;
+use crate::lease::Lease;
 
 /// Maximum time until a page gives its document, which its scripts may delay.
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -79,14 +80,16 @@ pub struct Tab {
 
 /// A context of a browser: its own cookies, caches, connections and proxy.
 struct Context {
-    lease: Lease,
+    browser: Arc<Browser>,
     id: String,
+    /// The place in the browser; `None` for its self-test.
+    lease: Option<Lease>,
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
         let dispose = json!({ "browserContextId": self.id });
-        self.lease.browser().connection.post(None, "Target.disposeBrowserContext", dispose);
+        self.browser.connection.post(None, "Target.disposeBrowserContext", dispose);
     }
 }
 
@@ -96,10 +99,19 @@ impl Tab {
     /// # Errors
     /// Fails if the browser is lost.
     pub async fn open(lease: Lease, proxy: SocketAddr, user_agent: &str) -> Result<Self, PageError> {
-        let browser = Arc::clone(lease.browser());
+        Self::open_in(Arc::clone(lease.browser()), Some(lease), proxy, user_agent).await
+    }
+
+    pub(crate) async fn open_in(
+        browser: Arc<Browser>,
+        lease: Option<Lease>,
+        proxy: SocketAddr,
+        user_agent: &str,
+    ) -> Result<Self, PageError> {
         let create = json!({ "proxyServer": format!("http://{proxy}"), "proxyBypassList": "<-loopback>" });
         let created = browser.call("Target.createBrowserContext", create).await?;
-        let context = Context { lease, id: text(&created, "browserContextId")? };
+        let context =
+            Context { browser: Arc::clone(&browser), id: text(&created, "browserContextId")?, lease };
         let deny = json!({ "behavior": "deny", "browserContextId": context.id });
         browser.call("Browser.setDownloadBehavior", deny).await?;
         let blank = json!({ "url": "about:blank", "browserContextId": context.id });
@@ -221,7 +233,7 @@ impl Tab {
         match evaluated.result.value {
             Some(Value::String(html)) => {
                 let landed = self.landed().await?;
-                self.context.lease.count_rendered();
+                self.context.lease.iter().for_each(Lease::count_rendered);
                 Ok(Document { html, landed })
             }
             Some(Value::Number(length)) => Err(PageError::TooLarge(length.as_u64().unwrap_or_default())),
@@ -230,13 +242,13 @@ impl Tab {
     }
 
     async fn call(&mut self, method: &str, params: Value) -> Result<Box<RawValue>, PageError> {
-        let (connection, session) = (self.context.lease.browser().connection.clone(), self.session.clone());
+        let (connection, session) = (self.context.browser.connection.clone(), self.session.clone());
         let calling = connection.call(Some(&session), method, params);
         Ok(self.during(calling).await??)
     }
 
     fn post(&self, method: &str, params: Value) {
-        self.context.lease.browser().connection.post(Some(&self.session), method, params);
+        self.context.browser.connection.post(Some(&self.session), method, params);
     }
 
     fn answer(&mut self, event: Option<Event>) -> Result<(), PageError> {
@@ -256,7 +268,7 @@ impl Tab {
 
 impl Drop for Tab {
     fn drop(&mut self) {
-        self.context.lease.browser().connection.forget(&self.session);
+        self.context.browser.connection.forget(&self.session);
     }
 }
 

@@ -9,19 +9,25 @@ use trawl_common::spider::folder::Folder;
 const SUBJECT: &str = "browser";
 
 /// Returns whether pages can be rendered here: an error if a spider of this machine wants that and they cannot.
-pub(super) fn examine(settings: &Settings) -> Finding {
-    let error = match Chromium::find(&settings.browser) {
-        Ok(chromium) => {
-            return Finding::ok(SUBJECT, format_args!("{} renders pages", chromium.program().display()));
+pub(super) async fn examine(settings: &Settings) -> Finding {
+    match (Chromium::find(&settings.browser), wants_one(settings)) {
+        (Ok(chromium), Some(spider)) => match trawl_browser::examine(settings).await {
+            Ok(()) => Finding::ok(SUBJECT, format_args!("{} renders pages", chromium.program().display())),
+            Err(why) => lacking(&spider, &why),
+        },
+        (Ok(chromium), None) => {
+            let program = chromium.program().display();
+            Finding::ok(SUBJECT, format_args!("no spider renders pages here; {program} could"))
         }
-        Err(error) => error,
-    };
-    match wants_one(settings) {
-        Some(spider) => {
-            Finding::error(SUBJECT, format_args!("the spider {spider} renders pages, but {error}"))
+        (Err(error), Some(spider)) => lacking(&spider, &error.to_string()),
+        (Err(error), None) => {
+            Finding::ok(SUBJECT, format_args!("no spider renders pages here; none could: {error}"))
         }
-        None => Finding::ok(SUBJECT, format_args!("no spider renders pages here; none could: {error}")),
     }
+}
+
+fn lacking(spider: &SpiderName, why: &str) -> Finding {
+    Finding::error(SUBJECT, format_args!("the spider {spider} renders pages, but {why}"))
 }
 
 /// Returns the first spider of this machine whose pages are rendered.

@@ -40,7 +40,7 @@ impl Args {
         let mut all = settings.manners();
         all.extend(spiders(&settings));
         all.extend(machine::examine(&settings));
-        all.push(browser::examine(&settings));
+        all.push(browser::examine(&settings).await);
         if !self.embedded {
             let servers = fleet::examine(&settings).await;
             let is_up = servers.iter().all(|finding| finding.verdict != Verdict::Error);

@@ -88,53 +88,8 @@ impl Forbidden {
     }
 }
 
-/// A page that tries each way to reach an address.
-const TRIES: &str = r#"<!doctype html><title>Tries</title>
-<link rel=prefetch href=http://ADDRESS/prefetch><link rel=preload as=script href=http://ADDRESS/preload>
-<link rel=stylesheet href=http://ADDRESS/style><link rel=preconnect href=http://ADDRESS>
-<link rel=dns-prefetch href=//ADDRESS><link rel=icon href=http://ADDRESS/icon><link rel=manifest href=http://ADDRESS/manifest>
-<link rel=modulepreload href=http://ADDRESS/module>
-<script type=speculationrules>{"prefetch": [{"urls": ["http://ADDRESS/speculated"]}],
- "prerender": [{"urls": ["http://ADDRESS/prerendered", "/prerendered"]}]}</script>
-<script src=http://ADDRESS/script></script><img src=http://ADDRESS/image><video src=http://ADDRESS/video></video>
-<audio src=http://ADDRESS/audio></audio><iframe src=http://ADDRESS/frame></iframe><embed src=http://ADDRESS/embed>
-<object data=http://ADDRESS/object></object><svg><use href="http://ADDRESS/svg#x"></use></svg>
-<iframe srcdoc="<script>fetch('http://ADDRESS/in-frame')</script>"></iframe>
-<form id=form action=http://ADDRESS/form method=post target=frame></form><iframe name=frame></iframe>
-<a id=ping href=#x ping=http://ADDRESS/ping>x</a><a id=download href=/download download>x</a>
-<style>@import url(http://ADDRESS/import); @font-face { font-family: x; src: url(http://ADDRESS/font) }
- body { font-family: x; background: url(http://ADDRESS/background) }</style>
-<h1>Tried</h1>
-<script>
-const tries = [
-  () => fetch('http://ADDRESS/fetch', { mode: 'no-cors' }),
-  () => fetch('http://ADDRESS/keepalive', { mode: 'no-cors', method: 'POST', body: 'x', keepalive: true }),
-  () => fetch('http://ADDRESS/preflight', { method: 'PUT', headers: { 'x-own': '1' } }),
-  () => fetch('https://ADDRESS/tls', { mode: 'no-cors' }),
-  () => fetch('/redirect', { mode: 'no-cors' }),
-  () => navigator.sendBeacon('http://ADDRESS/beacon', 'x'),
-  () => { const asks = new XMLHttpRequest(); asks.open('GET', 'http://ADDRESS/xhr'); asks.send() },
-  () => new WebSocket('ws://ADDRESS/socket'),
-  () => new WebSocket('wss://ADDRESS/socket'),
-  () => new EventSource('http://ADDRESS/events'),
-  () => new Worker(URL.createObjectURL(new Blob(["fetch('http://ADDRESS/worker')"]))),
-  () => new SharedWorker(URL.createObjectURL(new Blob(["fetch('http://ADDRESS/shared')"]))),
-  () => navigator.serviceWorker.register('/service.js'),
-  () => window.open('http://ADDRESS/popup'),
-  () => new Image().src = 'http://ADDRESS/new-image',
-  () => import('http://ADDRESS/imported'),
-  () => new WebTransport('https://ADDRESS/transport').ready,
-  () => {
-    const peer = new RTCPeerConnection({ iceServers: [{ urls: 'stun:ADDRESS' }, { urls: 'turn:ADDRESS?transport=tcp', username: 'x', credential: 'x' }] });
-    peer.createDataChannel('x');
-    peer.createOffer().then(offer => peer.setLocalDescription(offer));
-  },
-  () => document.getElementById('ping').click(),
-  () => document.getElementById('download').click(),
-  () => document.getElementById('form').submit(),
-];
-for (const attempt of tries) { try { Promise.resolve(attempt()).catch(() => {}) } catch (error) {} }
-</script>"#;
+/// A page that tries each way to reach an address: that of the self-test of browsers.
+const TRIES: &str = include_str!("../../../browser/src/self_test/page.html");
 
 #[tokio::test]
 async fn no_way_leads_to_an_address_that_pages_may_not_ask() {
@@ -154,6 +109,30 @@ async fn no_way_leads_to_an_address_that_pages_may_not_ask() {
         "{:?}",
         site.paths()
     );
+}
+
+/// A Chromium whose pages reach this machine without their proxy, whatever they are told.
+const ROUND: &str = r#"#!/bin/bash
+exec 3< <(exec sed -zu 's/"<-loopback>"/"<-loopback>;127.0.0.1"/' <&3)
+exec /usr/lib/chromium/chromium-headless-shell "$@"
+"#;
+
+#[tokio::test]
+async fn a_browser_that_goes_round_its_proxy_renders_nothing_and_doctor_says_why() {
+    let site = ScriptSite::serve().await;
+    shop(&site, 1);
+    let workspace = Workspace::new(&site);
+    let program = workspace.program("chromium", ROUND);
+    let page = format!("{}/hat/0", site.origin);
+    workspace.write("trawl.toml", &format!("spiders_dir = '.'\n[browser]\nprogram = '{program}'\n"));
+    let said = "Chromium goes round its proxy here: it has reached an address by itself";
+    let tried = workspace.command(&["spider", "try", "shop.toml", &page]).await;
+    let error = String::from_utf8_lossy(&tried.stderr);
+    assert!(!tried.status.success() && error.contains(said), "{error}");
+    assert_eq!(site.paths(), ["/hat/0"], "only the document was fetched");
+    let examined = workspace.command(&["doctor", "--embedded"]).await;
+    let findings = String::from_utf8_lossy(&examined.stdout);
+    assert!(!examined.status.success() && findings.contains(said), "{findings}");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Crawls by a spider that renders its pages.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -32,6 +33,14 @@ impl<'a> Workspace<'a> {
 
     pub(crate) fn write(&self, name: &str, text: &str) {
         fs::write(self.folder.path().join(name), text).unwrap();
+    }
+
+    /// Writes a program, and returns its path.
+    pub(crate) fn program(&self, name: &str, text: &str) -> String {
+        self.write(name, text);
+        let path = self.folder.path().join(name);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().to_owned()
     }
 
     pub(crate) fn path(&self) -> &Path {
