@@ -6,10 +6,13 @@ mod bounds;
 mod manners;
 mod support;
 
+use std::time::Duration;
+
 use serde_json::json;
+use tokio::time::{sleep, timeout};
 use trawl_testkit::script_site::ScriptSite;
 
-use support::{SPIDER, Workspace, shop};
+use support::{LIMIT, SPIDER, Workspace, shop};
 
 #[tokio::test]
 async fn a_page_whose_items_scripts_make_is_extracted_and_its_links_are_followed() {
@@ -212,4 +215,28 @@ async fn without_chromium_nothing_is_asked_and_the_error_says_what_to_do() {
         assert!(output.status.code() == Some(2) && error.contains(said), "{error}");
     }
     assert!(site.log().is_empty());
+}
+
+#[tokio::test]
+async fn operators_see_the_browsers_of_a_worker_and_what_they_use() {
+    let site = ScriptSite::serve().await;
+    site.page("/", "<script>for (;;) {}</script>");
+    let workspace = Workspace::new(&site);
+    let _crawl = workspace.start(&[], &[("TRAWL__FETCH__TIMEOUT", "60s")]);
+    let seen = async {
+        loop {
+            let said = workspace.command(&["status", "--state", "crawl.db"]).await.stdout;
+            let said = String::from_utf8(said).unwrap();
+            let row = said.lines().skip_while(|line| !line.starts_with("browsers of")).nth(1);
+            let row: Vec<&str> = row.into_iter().flat_map(str::split_whitespace).skip(1).collect();
+            // Its memory is looked at every five seconds.
+            if let [running, rendering, waiting, memory, "MB", ..] = row[..] {
+                return ([running, rendering, waiting].join(" "), memory.parse::<f64>().unwrap());
+            }
+            sleep(Duration::from_millis(200)).await;
+        }
+    };
+    let (numbers, memory) = timeout(LIMIT, seen).await.unwrap();
+    assert_eq!(numbers, "1 1 0");
+    assert!((40.0..1_000.0).contains(&memory), "{memory} MB");
 }
