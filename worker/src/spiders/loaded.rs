@@ -11,6 +11,7 @@ use trawl_extract::Extractor;
 use trawl_web::{Fetcher, Passage};
 
 use super::empty_fields::EmptyFields;
+use super::gains::Gains;
 use super::recent_items::RecentItems;
 use super::session::SpiderSession;
 use super::sink_backlog::SinkBacklog;
@@ -36,6 +37,8 @@ pub(crate) struct LoadedSpider {
     pub(crate) passage: Option<Passage>,
     pub(crate) extractor: Arc<Extractor>,
     pub(crate) empty_fields: EmptyFields,
+    /// Where rendering pages that lack a field is worth it.
+    pub(crate) gains: Gains,
     pub(crate) recent_items: RecentItems,
     pub(crate) sinks: Vec<Arc<dyn Sink>>,
     /// The stores of its files, one for each `[[download]]`.

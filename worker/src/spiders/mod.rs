@@ -2,6 +2,7 @@
 
 mod elsewhere;
 mod empty_fields;
+mod gains;
 mod loaded;
 mod program_versions;
 mod recent_items;

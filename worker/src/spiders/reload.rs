@@ -13,6 +13,7 @@ use trawl_extract::Ready;
 use trawl_web::Fetcher;
 
 use super::empty_fields::EmptyFields;
+use super::gains::Gains;
 use super::loaded::ProgramVersion;
 use super::recent_items::RecentItems;
 use super::session::SpiderSession;
@@ -174,6 +175,7 @@ impl Spiders {
             passage,
             extractor: Arc::new(extractor),
             empty_fields: EmptyFields::new(&spider),
+            gains: Gains::default(),
             recent_items: RecentItems::new(&spider),
             sinks: Vec::new(),
             files: Vec::new(),

@@ -54,8 +54,12 @@ pub(super) async fn read(
     };
     let mut reading = self::reading(fetching, job, job.reader(), &response).await?;
     if !is_rendered && is_rendered_once_read(job, &response, &reading.extraction) {
+        let (kind, lacked) = (reading.extraction.kind, reading.extraction.missing.len());
         response = rendered(fetching, job, response, visit).await?;
         reading = self::reading(fetching, job, job.reader(), &response).await?;
+        if lacked > 0 {
+            job.spider.gains.note(kind, &job.url, reading.extraction.missing.len() < lacked);
+        }
     }
     match visit {
         Some(visit) if reading.extraction.lapsed => {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use trawl_common::frontier::outcome::{Class, Outcome, Skip};
 use trawl_common::ports::{Error, ErrorKind};
+use trawl_common::spider::Render;
 use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
 use trawl_common::web::sniff::is_html;
@@ -41,7 +42,12 @@ pub(super) fn is_rendered_unread(job: &ClaimedUrl, response: &Response) -> bool 
 
 /// Whether a browser renders this page after it was read as it was sent.
 pub(super) fn is_rendered_once_read(job: &ClaimedUrl, response: &Response, read: &Extraction) -> bool {
-    may_be_rendered(job, response) && job.spider.extractor.rendering_once_read(response, read).is_wanted
+    if !may_be_rendered(job, response) {
+        return false;
+    }
+    let Rendering { rule, is_wanted } = job.spider.extractor.rendering_once_read(response, read);
+    let is_promising = || rule.render == Render::Always || job.spider.gains.is_promising(read.kind, &job.url);
+    is_wanted && is_promising()
 }
 
 /// Returns the decision about an HTML page, if it can be made before the page is read.
