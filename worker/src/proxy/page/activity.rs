@@ -232,6 +232,8 @@ mod tests {
             request.progress();
         };
         assert_eq!(rests_after(&activity, page).await, Ok(LIMIT * 2 + QUIET_TIME));
+        // The other has been at rest for long.
+        let activity = self::activity();
         let page = async {
             let _request = activity.begin();
             pending().await
