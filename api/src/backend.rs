@@ -7,9 +7,10 @@ use trawl_common::crawl_end::left_of;
 use trawl_common::explain::Explainer;
 use trawl_common::names::CrawlId;
 use trawl_common::ports::{
-    Control, Engine, HostControl, Items, Jobs, Logs, PageHistories, Result, Runners, Schedules, SpiderStore,
-    Stats, WorkerPorts,
+    Control, Engine, HostControl, Items, Jobs, Logs, PageHistories, Projects, Result, Runners, Schedules,
+    SpiderStore, Stats, WorkerPorts,
 };
+use trawl_common::project::{Source, Wanted};
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
 use trawl_common::web::url::CanonicalUrl;
@@ -25,6 +26,9 @@ pub type TryPage = Arc<
         + Send
         + Sync,
 >;
+
+/// Asks a repository for the commit at the end of a branch.
+pub type Tip = Arc<dyn Fn(Source) -> BoxFuture<'static, std::result::Result<Wanted, String>> + Send + Sync>;
 
 /// Connects the ports of a worker, with which runners work.
 pub type ForRunners = Arc<dyn Fn() -> BoxFuture<'static, Result<WorkerPorts>> + Send + Sync>;
@@ -58,6 +62,10 @@ pub struct Backend {
     pub try_page: TryPage,
     /// The machines that may work.
     pub runners: Arc<dyn Runners>,
+    /// The projects that people have made.
+    pub projects: Arc<dyn Projects>,
+    /// Asks the repositories of projects.
+    pub tip: Tip,
     /// Connects the ports with which runners work.
     pub for_runners: ForRunners,
     /// The settings, which name hosts and route URLs.

@@ -15,8 +15,8 @@ use utoipa::{Modify, OpenApi};
 use crate::Api;
 use crate::problem::Body as ProblemBody;
 use crate::routes::{
-    crawls, dead_letters, ended_tasks, events, hosts, items, lanes, logs, meta, metrics, new_crawl, projects,
-    runners, schedules, spiders, tasks, trial, url, urls, workers,
+    crawls, dead_letters, ended_tasks, events, hosts, items, lanes, logs, made_projects, meta, metrics,
+    new_crawl, projects, runners, schedules, spiders, tasks, trial, url, urls, workers,
 };
 
 /// Lists handlers. Each is served at the path and with the method of its own `utoipa::path`.
@@ -81,6 +81,14 @@ handlers![
     trial::try_spider,
     spiders::get_spider,
     spiders::get_spider_check,
+    made_projects::list_projects,
+    made_projects::create_project,
+    made_projects::get_project,
+    made_projects::change_project,
+    made_projects::pull_project,
+    made_projects::forget_project,
+    made_projects::set_secret,
+    made_projects::remove_secret,
     projects::list_versions,
     projects::add_version,
     projects::remove_version,

@@ -13,6 +13,7 @@ mod extract;
 mod given_url;
 mod headers;
 mod holders;
+mod hook;
 mod identity;
 mod limits;
 mod listing;
@@ -39,7 +40,7 @@ use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use tokio_util::sync::CancellationToken;
 
 pub use crate::access::{Access, Unprotected, is_cross_site, names_this_machine};
-pub use crate::backend::{Backend, ForRunners, TryPage};
+pub use crate::backend::{Backend, ForRunners, Tip, TryPage};
 pub use crate::identity::Identity;
 pub use crate::peer::Peer;
 use crate::permits::Permits;
@@ -59,11 +60,12 @@ pub fn router(backend: Backend, access: Arc<Access>, stop: CancellationToken) ->
     let searchers = Permits::new(8, 2, "searches");
     // The examined texts are written by strangers, and keep a core busy.
     let examiners = Permits::new(2, 1, "examinations of spiders");
-    let (metrics, timetable) = Default::default();
+    let (hooks, metrics, timetable) = Default::default();
     let api = Arc::new(Api {
         backend,
         watchers,
         relay: Arc::clone(&relay),
+        hooks,
         metrics,
         timetable,
         readers,
@@ -76,7 +78,7 @@ pub fn router(backend: Backend, access: Arc<Access>, stop: CancellationToken) ->
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
         .layer(from_fn_with_state(access, access::guard));
-    // Runners have keys of their own.
-    let all = guarded.with_state(api).merge(relay::routes(relay));
+    // Runners have keys of their own, and Git servers sign their calls.
+    let all = guarded.merge(hook::routes()).with_state(api).merge(relay::routes(relay));
     all.layer(from_fn(limits::in_time)).layer(map_response(headers::add))
 }

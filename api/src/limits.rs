@@ -24,6 +24,8 @@ const MAX_BURST: NonZeroU32 = NonZeroU32::new(500).unwrap();
 /// Maximum number of calls of one runner per second, and in a burst.
 const MAX_RUNNER_RATE: (NonZeroU32, NonZeroU32) =
     (NonZeroU32::new(300).unwrap(), NonZeroU32::new(1000).unwrap());
+/// Maximum number of calls of Git servers at one address per minute: each may ask a repository.
+const MAX_HOOKS: NonZeroU32 = NonZeroU32::new(30).unwrap();
 /// Maximum number of unknown tokens from one address per minute.
 const MAX_UNKNOWN_TOKENS: NonZeroU32 = NonZeroU32::new(10).unwrap();
 /// The number of tracked callers above which idle ones are removed.
@@ -86,6 +88,11 @@ impl Rates {
     pub(crate) fn of_runners() -> Self {
         let (rate, burst) = MAX_RUNNER_RATE;
         Self::new(Quota::per_second(rate).allow_burst(burst), format!("call {rate} times a second"))
+    }
+
+    /// Returns the limits on calls of Git servers.
+    pub(crate) fn of_hooks() -> Self {
+        Self::new(Quota::per_minute(MAX_HOOKS), format!("call {MAX_HOOKS} times a minute"))
     }
 
     /// Returns the limits on attempts with unknown tokens.

@@ -9,11 +9,25 @@ use trawl_common::names::CrawlId;
 use trawl_common::timetable::Timetable;
 
 use crate::backend::{Backend, no_crawl};
+use crate::limits::Rates;
 use crate::permits::Permits;
 use crate::problem::{Kind, Problem};
 use crate::relay::Relay;
 use crate::view::Known;
 use crate::watch::Watchers;
+
+/// The limits on calls of Git servers, by address.
+pub(crate) struct Hooks {
+    pub(crate) calls: Rates,
+    /// Calls without a signature.
+    pub(crate) strangers: Rates,
+}
+
+impl Default for Hooks {
+    fn default() -> Self {
+        Self { calls: Rates::of_hooks(), strangers: Rates::of_tokens() }
+    }
+}
 
 /// The shared state of the handlers.
 pub(crate) struct Api {
@@ -21,6 +35,8 @@ pub(crate) struct Api {
     pub(crate) watchers: Arc<Watchers>,
     /// The runners' side of it.
     pub(crate) relay: Arc<Relay>,
+    /// The limits on calls of Git servers.
+    pub(crate) hooks: Hooks,
     /// The latest metrics, and when they were rendered. Concurrent requests wait for the same ones.
     pub(crate) metrics: Mutex<Option<(Instant, String)>>,
     /// The schedules known at the last request.

@@ -9,14 +9,15 @@ use trawl_common::finding::Finding;
 use trawl_common::health::Health;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{Engine, Error, ErrorKind, History, Jobs, Ports, Result, Schedules, SpiderStore};
+use trawl_common::projects::Keeper;
 use trawl_common::settings::{Cache, Redis, Settings, SinkSettings};
 use trawl_engine::Coordinator;
 
 use crate::history::PostgresHistory;
 use crate::rabbitmq::{self, ControlLog, JobWakeUps, Journal, QueueDepths, RabbitMq};
 use crate::redis::{
-    self, Link, RedisCache, RedisHosts, RedisJobs, RedisJournal, RedisLogs, RedisPages, RedisRecords,
-    RedisSchedules, RedisSessions, RedisSpiderStore,
+    self, Link, RedisCache, RedisHosts, RedisJobs, RedisJournal, RedisLogs, RedisPages, RedisProjects,
+    RedisRecords, RedisSchedules, RedisSessions, RedisSpiderStore,
 };
 use crate::sinks::Sinks;
 
@@ -30,6 +31,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         .rabbitmq
         .noticing(settings.recovery.lost_after)
         .map_err(|unnoticed| Error::new(ErrorKind::Refused, unnoticed))?;
+    let key = settings.secrets.key().map_err(|error| Error::new(ErrorKind::Refused, error))?;
     let store = connected("redis", || redis::connect(&settings.redis)).await?;
     let cache = match settings.cache_server() {
         Some(server) => {
@@ -54,7 +56,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
     let logs = Arc::new(RedisLogs::new(store.clone(), &settings.log));
     let ended_tasks = Arc::new(RedisLogs::of_ended_tasks(store.clone(), &settings.log));
     let pages = Arc::new(RedisPages::new(store.clone()));
-    let sessions = Arc::new(RedisSessions::new(store));
+    let sessions = Arc::new(RedisSessions::new(store.clone()));
     let history = match &settings.history.postgres {
         Some(url) => Some(Arc::new(PostgresHistory::new(url)?) as Arc<dyn History>),
         None => None,
@@ -70,6 +72,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         jobs: asked.jobs,
         spider_store: asked.spider_store,
         schedules: asked.schedules,
+        grants: Arc::new(Keeper::new(Arc::new(RedisProjects::new(store.clone())), key)),
         pages,
         sessions,
         sink_factory: Arc::new(Sinks::for_fleet(worker.clone(), sinks, queue, &settings.fetch)),

@@ -23,11 +23,11 @@ pub mod spider;
 pub(crate) use model::{as_text, base64, escape, recorded, small_file, toml_value};
 pub use model::{
     cell, clock, csv, duration, events, finding, format, frontier, handler, history, json_object, list, logs,
-    mistake, names, nearest, priority, request, session, task, text, time, web,
+    mistake, names, nearest, priority, project, request, session, task, text, time, web,
 };
 pub use policy::{politeness, schedule};
 pub use ports::{backoff, health};
 pub use runtime::{
     batching, cancel, clock_check, crawl_end, dead_letters, ended_tasks, exit, explain, fleet_log,
-    host_schedules, metrics, open_files, relay, task_report, telemetry, timetable, trace,
+    host_schedules, metrics, open_files, projects, relay, task_report, telemetry, timetable, trace,
 };

@@ -6,10 +6,12 @@
 //! killed.
 //!
 //! - [`once`]: starts the program for one task;
-//! - [`Stream`]: keeps a program alive, and gives it tasks and pages.
+//! - [`Stream`]: keeps a program alive, and gives it tasks and pages;
+//! - [`checkout`]: fetches and sets up the code of programs that comes from Git.
 //!
 //! A misbehaving program fails one task or page ([`Ended`]); the next one runs.
 
+pub mod checkout;
 mod ended;
 pub mod exec;
 mod items_file;

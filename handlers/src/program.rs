@@ -15,7 +15,7 @@ use crate::locate::{CannotRun, locate};
 use crate::proxy::{Admission, ProxyAccess};
 
 /// The value of `PATH` for programs if this process has none.
-const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub(crate) const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The program of a spider.
 #[derive(Clone, Debug)]
@@ -97,6 +97,7 @@ pub fn file_of(handler: &Handler, folder: &Path) -> Result<PathBuf, CannotRun> {
     locate(&handler.run[0], folder, &variable("PATH", USUAL_PATH).to_string_lossy())
 }
 
-fn variable(name: &str, usual: &str) -> OsString {
+/// Returns a variable of this process's own environment.
+pub(crate) fn variable(name: &str, usual: &str) -> OsString {
     std::env::var_os(name).filter(|value| !value.is_empty()).unwrap_or_else(|| usual.into())
 }

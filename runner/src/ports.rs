@@ -9,13 +9,14 @@ use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::politeness::gcra::Slot;
 use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
 use trawl_common::ports::{
-    BackoffRequest, Cache, Ended, Error, ErrorKind, HoldCrawl, HostSlotRequest, Hosts, InFlightRequest,
-    LastVisits, LogPart, LogPlace, Logs, Result, Revision, RobotsEntry, SentLate, Sessions, SpiderTexts,
-    StoredSession, WorkerPorts, one_each,
+    BackoffRequest, Cache, Ended, Error, ErrorKind, Grants, HoldCrawl, HostSlotRequest, Hosts,
+    InFlightRequest, LastVisits, LogPart, LogPlace, Logs, Result, Revision, RobotsEntry, SentLate, Sessions,
+    SpiderTexts, StoredSession, WorkerPorts, one_each,
 };
+use trawl_common::project::Grant;
 use trawl_common::relay::{
-    GiveUpRobots, KeepRobots, Late, LeaveHosts, Log, Look, Pause, PushBack, ReadSession, Reserve, Robots,
-    Stay, Text, WriteSession,
+    GiveUpRobots, KeepRobots, Late, LeaveHosts, Log, Look, Pause, PushBack, ReadGrants, ReadSession, Reserve,
+    Robots, Stay, Text, WriteSession,
 };
 use trawl_common::session::{SessionId, SessionState};
 use trawl_common::spider::SpiderText;
@@ -39,7 +40,8 @@ pub fn ports(link: Arc<Link>) -> WorkerPorts {
         cache: relay.clone(),
         pages: relay.clone(),
         sessions: relay.clone(),
-        control: relay,
+        control: relay.clone(),
+        grants: relay,
         sink_factory: Arc::new(RelaySinks(Arc::clone(&link))),
         logs: Arc::new(RelayLog { link: Arc::clone(&link), are_ends: false }),
         ended_tasks: Arc::new(RelayLog { link, are_ends: true }),
@@ -133,6 +135,13 @@ impl HoldCrawl for Relay {
 impl SpiderTexts for Relay {
     async fn spider_text(&self, crawl: &CrawlRef) -> Result<Option<SpiderText>> {
         Ok(self.0.call(&Text { crawl: crawl.clone() }).await?.map(SpiderText::from))
+    }
+}
+
+#[async_trait]
+impl Grants for Relay {
+    async fn grants(&self, spiders: &[SpiderName]) -> Result<Vec<Option<Grant>>> {
+        one_each(self.0.call(&ReadGrants { spiders: spiders.to_vec() }).await?, spiders.len(), "grants")
     }
 }
 

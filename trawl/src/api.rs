@@ -78,6 +78,8 @@ async fn router(
         hosts: Arc::clone(&backend.hosts),
         try_page: Arc::new(move |spider, ready, url| Arc::clone(&trials).attempt(spider, ready, url).boxed()),
         runners: backend.runners(),
+        projects: backend.projects(),
+        tip: backend.tip(),
         for_runners: backend.for_runners(),
         settings,
     };

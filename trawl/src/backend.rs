@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use clap::Subcommand;
 use futures::FutureExt;
-use trawl_api::ForRunners;
+use trawl_api::{ForRunners, Tip};
 use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
 use trawl_backends::rabbitmq::ItemStream;
-use trawl_backends::redis::{self, Link, RedisLogs, RedisPages, RedisRecords, RedisRunners};
+use trawl_backends::redis::{self, Link, RedisLogs, RedisPages, RedisProjects, RedisRecords, RedisRunners};
 use trawl_backends::sinks::Sinks;
 use trawl_cli::{CrawlArg, DeadLetters, Fail, Global};
 use trawl_common::cancel::cancel_crawl;
@@ -20,10 +20,12 @@ use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::jobs::{Job, JobStatus, Problem};
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Control, Engine, Error, HostControl, Hosts, Items, Jobs, Logs, PageHistories, Runners, Schedules,
-    SpiderStore, Stats, WorkerPorts,
+    Control, Engine, Error, HostControl, Hosts, Items, Jobs, Logs, PageHistories, Projects, Runners,
+    Schedules, SpiderStore, Stats, WorkerPorts,
 };
+use trawl_common::project::{Source, Wanted};
 use trawl_common::settings::Settings;
+use trawl_handlers::{Supervisor, checkout};
 
 use crate::state::{as_argument, default_sinks};
 
@@ -99,7 +101,9 @@ impl Backend {
         if !file.exists() {
             return Err(Fail::usage(format!("{}: there is no such state file", file.display())));
         }
+        let key = settings.secrets.key().map_err(Fail::usage)?;
         let store = open(file).map_err(Fail::usage)?.with_jobs(&settings.jobs).with_log(&settings.log);
+        let store = store.with_key(key);
         Ok(Self {
             stats: store.stats(),
             control: store.control(),
@@ -162,6 +166,28 @@ impl Backend {
             EngineAt::File(store) => store.runners(),
             EngineAt::Servers(_, redis) => Arc::new(RedisRunners::new(redis.clone())),
         }
+    }
+
+    /// Returns the projects.
+    pub(crate) fn projects(&self) -> Arc<dyn Projects> {
+        match &self.engine {
+            EngineAt::File(store) => store.projects(),
+            EngineAt::Servers(_, redis) => Arc::new(RedisProjects::new(redis.clone())),
+        }
+    }
+
+    /// Returns what asks the repositories of projects.
+    pub(crate) fn tip(&self) -> Tip {
+        let settings = self.settings.projects.clone();
+        Arc::new(move |source: Source| {
+            let settings = settings.clone();
+            let asking = async move {
+                let tip = checkout::tip(&settings, &Supervisor::default(), &source).await;
+                let commit = tip.map_err(|error| error.to_string())?;
+                Ok(Wanted { clone_url: source.clone_url, commit })
+            };
+            asking.boxed()
+        })
     }
 
     /// Returns what connects the ports with which runners work: those of a worker of the fleet, or of the state file,

@@ -22,6 +22,7 @@ mod items;
 mod jobs;
 mod logs;
 mod pack;
+mod project;
 #[cfg(test)]
 mod reference;
 mod runner;
@@ -122,6 +123,8 @@ enum Command {
     Producer(trawl_producer::cli::Args),
     /// Work on the fleet's queues (the program `worker`)
     Worker(trawl_worker::cli::Args),
+    /// Make projects, say which spiders they have, and set the secrets of their programs
+    Project(project::Args),
     /// Work on a machine that reaches nothing but the HTTP API; list, approve and revoke such machines
     Runner(runner::Args),
     /// Print what a shell needs to complete these commands: for bash, to a file in
@@ -190,6 +193,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Doctor(args) => args.run(&global).await,
         Command::Producer(args) => args.run(global).await,
         Command::Worker(args) => args.run(global).await,
+        Command::Project(args) => args.run(global).await,
         Command::Runner(args) => args.run(global).await,
         Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(Program::command()),

@@ -51,7 +51,10 @@ fn reference() -> String {
     let mut text = String::from("\n### With every command\n\n");
     let globals = root.get_arguments().filter(|argument| argument.is_global_set());
     globals.for_each(|argument| text.push_str(&row(argument)));
-    text.push_str("\nMany commands also take these:\n\n- `--json`: Print JSON: one object, or one a line\n");
+    let mut without = Vec::new();
+    without_json(&root, &mut without);
+    let without = listed(without.iter().map(String::as_str));
+    writeln!(text, "\nMany commands also take these:\n\n- `--json`: Print JSON: one object, or one a line; all take it but {without}").unwrap();
     let shared = shared(&root);
     shared.iter().for_each(|row| text.push_str(row));
     text.push_str("\n`trawl --version`, `producer --version` and `worker --version` print the version, commit and features (`-V`: the version alone), and `--help` (`-h`) of any command what it takes.\n");
@@ -59,17 +62,37 @@ fn reference() -> String {
     text
 }
 
-/// Returns the rows of options that three commands or more take with the same meaning, in the order of the commands.
+/// Collects the commands that do not print JSON.
+fn without_json(command: &Command, found: &mut Vec<String>) {
+    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+        let has_json = below.get_arguments().any(is_json);
+        if !has_json && !below.is_subcommand_required_set() {
+            found.push(without_trawl(below).to_owned());
+        }
+        without_json(below, found);
+    }
+}
+
+/// Returns the words of a command after `trawl`.
+fn without_trawl(command: &Command) -> &str {
+    let words = command.get_bin_name().unwrap();
+    words.split_once(' ').map_or(words, |(_, words)| words)
+}
+
+fn is_json(argument: &Arg) -> bool {
+    argument.get_long() == Some("json")
+}
+
+/// Returns the rows of arguments that three commands or more take with the same meaning, in the order of the commands.
 fn shared(root: &Command) -> Vec<String> {
     let mut rows = Vec::new();
     count(root, &mut rows);
     rows.into_iter().filter(|(_, commands)| *commands > 2).map(|(row, _)| row).collect()
 }
 
-/// Counts the commands below `command` that take an option, for each row of one.
+/// Counts the commands below `command` that take an argument, for each row of one.
 fn count(command: &Command, rows: &mut Vec<(String, usize)>) {
-    let options = command.get_arguments().filter(|argument| is_own(argument));
-    for argument in options.filter(|argument| argument.get_long().is_some_and(|long| long != "json")) {
+    for argument in command.get_arguments().filter(|argument| is_own(argument) && !is_json(argument)) {
         let row = row(argument);
         match rows.iter_mut().find(|(known, _)| *known == row) {
             Some((_, commands)) => *commands += 1,
@@ -85,25 +108,27 @@ fn section(text: &mut String, command: &Command, shared: &[String]) {
     }
     // A command that only groups others has nothing to describe.
     if !command.is_subcommand_required_set() {
-        let (words, about) = (command.get_bin_name().unwrap(), command.get_about().unwrap());
+        let (words, about) = (without_trawl(command), command.get_about().unwrap());
         writeln!(text, "\n### `{words}`\n\n{about}.").unwrap();
         arguments(text, command, shared);
     }
     command.get_subcommands().for_each(|below| section(text, below, shared));
 }
 
-/// Describes what a command takes: global flags and `--help` not at all, shared options by their names.
+/// Describes what a command takes: `--json`, global flags and `--help` not at all, shared arguments by their names.
 fn arguments(text: &mut String, command: &Command, shared: &[String]) {
-    let arguments = command.get_arguments().filter(|argument| is_own(argument));
-    let (also, own): (Vec<&Arg>, Vec<&Arg>) = arguments
-        .partition(|argument| argument.get_long() == Some("json") || shared.contains(&row(argument)));
+    let arguments = command.get_arguments().filter(|argument| is_own(argument) && !is_json(argument));
+    let (also, own): (Vec<&Arg>, Vec<&Arg>) = arguments.partition(|argument| shared.contains(&row(argument)));
     if !own.is_empty() {
         text.push('\n');
         own.into_iter().for_each(|argument| text.push_str(&row(argument)));
     }
     if !also.is_empty() {
-        let mut names: Vec<_> =
-            also.into_iter().filter_map(Arg::get_long).map(|long| format!("`--{long}`")).collect();
+        let name = |argument: &Arg| match argument.get_long() {
+            Some(long) => format!("`--{long}`"),
+            None => format!("`{argument}`"),
+        };
+        let mut names: Vec<_> = also.into_iter().map(name).collect();
         names.sort();
         writeln!(text, "\nAlso {}.", names.join(", ")).unwrap();
     }

@@ -10,12 +10,14 @@ use trawl_common::names::{ProjectName, WorkerId};
 use trawl_common::ports::{
     self, Claim, Completion, Disposition, Finish, Heartbeat, NewWork, Page, PageVisit, Runner, Settlement,
 };
+use trawl_common::project::{Grant, GrantedSecret};
 use trawl_common::relay::Outcome;
 use trawl_common::spider::ItemCounts;
 use trawl_common::spider::page_history::Visited;
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 
+use super::projects::Owners;
 use super::scope::{self, Verdict};
 use super::session::Held;
 use super::spiders::CrawlSpider;
@@ -61,6 +63,7 @@ pub(super) fn settlement(
     held: Held,
     spider: &CrawlSpider,
     runner: &Runner,
+    owners: &Owners,
     worker: &WorkerId,
     Outcome { progress, disposition, .. }: Outcome,
 ) -> Result<Settlement, Refusal> {
@@ -76,6 +79,7 @@ pub(super) fn settlement(
             &message,
             spider,
             runner,
+            owners,
             worker,
             *completion,
         )?)),
@@ -93,6 +97,7 @@ fn completion(
     message: &Message,
     spider: &CrawlSpider,
     runner: &Runner,
+    owners: &Owners,
     worker: &WorkerId,
     Completion { finish, dead_letter, links, elsewhere, memory }: Completion,
 ) -> Result<Completion, Refusal> {
@@ -122,7 +127,7 @@ fn completion(
         }
     }
     for (to, new) in elsewhere {
-        match scope::handed(held, &to, runner, new) {
+        match scope::handed(held, &to, owners.get(&to), runner, new) {
             Verdict::Take(new) => completion.elsewhere.push((to, new)),
             Verdict::Leave => {}
             Verdict::Denied(project) => return Ok(denied(message, runner, worker, &project)),
@@ -185,6 +190,21 @@ pub(super) fn page(held: &Held, page: Page) -> Result<Page, Refusal> {
         item
     });
     Ok(Page { items: items.collect(), ..Page::new(&held.message, Vec::new()) })
+}
+
+/// Returns what a runner is told of a project's grant.
+pub(super) fn grant(runner: &Runner, grant: Grant) -> Grant {
+    match (&grant, runner.is_assigned(&grant.project)) {
+        (Grant { secret: GrantedSecret::None, wanted: None, .. }, _) | (_, true) => grant,
+        (_, false) => {
+            let Grant { project, .. } = grant;
+            let name = &runner.name;
+            let why = format!(
+                "the runner {name} may not read what the project {project} has: trawl runner approve {name} --project {project}"
+            );
+            Grant { project, secret: GrantedSecret::Denied(why), wanted: None }
+        }
+    }
 }
 
 /// Returns the heartbeat of a runner, under the name of its worker.

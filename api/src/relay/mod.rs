@@ -33,7 +33,7 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use trawl_common::names::RunnerName;
-use trawl_common::ports::{Jobs, Result, Runner, Runners, SpiderStore, WorkerPorts};
+use trawl_common::ports::{self, Jobs, Result, Runner, Runners, SpiderStore, WorkerPorts};
 use trawl_common::relay::{
     self, Call, JoinFleet, JoinedFleet, MAX_BODY_BYTES, NUMBER, PATH, Register, Registered, Shared,
 };
@@ -58,6 +58,7 @@ const MAX_SMALL_BYTES: usize = 64 * 1024;
 pub(crate) struct Relay {
     runners: Arc<dyn Runners>,
     jobs: Arc<dyn Jobs>,
+    projects: Arc<dyn ports::Projects>,
     spider_store: Arc<dyn SpiderStore>,
     settings: Arc<Settings>,
     connect: ForRunners,
@@ -82,6 +83,7 @@ impl Relay {
         Arc::new(Self {
             runners: Arc::clone(&backend.runners),
             jobs: Arc::clone(&backend.jobs),
+            projects: Arc::clone(&backend.projects),
             spider_store: Arc::clone(&backend.spider_store),
             settings: Arc::clone(&backend.settings),
             connect: Arc::clone(&backend.for_runners),
@@ -96,8 +98,8 @@ impl Relay {
     async fn engine(&self) -> Result<Arc<Engine>> {
         let connecting = async || {
             let ports = (self.connect)().await?;
-            let (spiders, projects) =
-                (Spiders::new(&self.settings, &ports), Projects::new(Arc::clone(&self.jobs)));
+            let projects = Projects::new(Arc::clone(&self.jobs), Arc::clone(&self.projects));
+            let spiders = Spiders::new(&self.settings, &ports);
             Ok(Arc::new(Engine { ports, spiders, projects }))
         };
         self.engine.get_or_try_init(connecting).await.cloned()
@@ -111,6 +113,7 @@ impl Relay {
     /// Answers a runner that asks for access.
     async fn registered(&self, runner: &Runner) -> Result<Registered> {
         let mut projects = self.spider_store.projects().await?;
+        projects.extend(self.projects.made().await?.into_iter().map(|project| project.name));
         // It is there without versions, too.
         projects.push(Default::default());
         projects.sort();
@@ -143,7 +146,7 @@ pub(crate) fn routes(relay: Arc<Relay>) -> Router {
     }
     serve! {
         Claim Start StartTask Extend Settle Leave HasSeen Beat Reserve Stay LeaveHosts Late PushBack Robots KeepRobots
-        GiveUpRobots Look ReadSession WriteSession Pause Text Put Log
+        GiveUpRobots Look ReadSession WriteSession Pause Text ReadGrants Put Log
     }
     router.with_state(relay)
 }

@@ -38,10 +38,16 @@ pub(super) fn link(held: &Held, spider: &CrawlSpider, runner: &Runner, new: NewW
     Verdict::Take(NewWork { depth, lane: new.lane.of(&new.work), referrer: Some(held.message.key()), ..new })
 }
 
-/// Decides about a task of another spider.
-pub(super) fn handed(held: &Held, to: &SpiderName, runner: &Runner, new: NewWork) -> Verdict {
+/// Decides about a task of another spider, which may be in a project.
+pub(super) fn handed(
+    held: &Held,
+    to: &SpiderName,
+    owner: Option<&ProjectName>,
+    runner: &Runner,
+    new: NewWork,
+) -> Verdict {
     let Work::Task(task) = &new.work else { return Verdict::Leave };
-    let project = task.new.project.clone().unwrap_or_default();
+    let project = owner.or(task.new.project.as_ref()).cloned().unwrap_or_default();
     match () {
         () if !runner.access.contains_key(&project) => Verdict::Denied(project),
         () if !is_as_made(to, &new.work) => Verdict::Leave,

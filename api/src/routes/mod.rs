@@ -8,6 +8,7 @@ pub(crate) mod hosts;
 pub(crate) mod items;
 pub(crate) mod lanes;
 pub(crate) mod logs;
+pub(crate) mod made_projects;
 pub(crate) mod meta;
 pub(crate) mod metrics;
 pub(crate) mod new_crawl;

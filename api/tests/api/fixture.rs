@@ -162,6 +162,13 @@ impl Fixture {
         self.send(request.body(body.to_string())).await
     }
 
+    /// Sends a request that the document does not have.
+    pub(crate) async fn heard(&self, request: RequestBuilder) -> Answer {
+        let response = request.send().await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Answer { status, headers, body: serde_json::from_slice(&response.bytes().await.unwrap()).unwrap() }
+    }
+
     /// Sends a request, whose answer must be one of the document's.
     pub(crate) async fn send(&self, request: RequestBuilder) -> Answer {
         let request = request.build().unwrap();

@@ -27,39 +27,43 @@ use crate::fixture::{Runner, Serving};
 use crate::support;
 
 /// A runner that makes its calls by hand.
-struct Liar {
-    runner: Runner,
+pub(crate) struct Liar {
+    pub(crate) runner: Runner,
     session: String,
 }
 
 impl Liar {
-    async fn join(runner: Runner) -> Self {
+    pub(crate) async fn join(runner: Runner) -> Self {
         let joining = JoinFleet { process: 1, prefetch: 99, tasks: 20 };
         let session = runner.link.api().call(&joining, None, None).await.unwrap().session;
         Self { runner, session }
     }
 
-    async fn call<C: Call>(&self, call: C) -> Result<C::Reply, CallError> {
+    pub(crate) async fn call<C: Call>(&self, call: C) -> Result<C::Reply, CallError> {
         self.runner.link.api().call(&call, Some(&self.session), None).await
     }
 
-    async fn claim(&self) -> Claimed {
+    pub(crate) async fn claim(&self) -> Claimed {
         self.call(Claim { tasks: false, most: 1 }).await.unwrap().remove(0)
     }
 
-    async fn settle(&self, message: &Message, completion: Completion) -> Result<Recorded, CallError> {
+    pub(crate) async fn settle(
+        &self,
+        message: &Message,
+        completion: Completion,
+    ) -> Result<Recorded, CallError> {
         let (claim, progress) = (Held::new(message), Progress::new(message));
         let disposition = Disposition::Finish(Box::new(completion));
         self.call(Settle { batch: vec![Outcome { claim, progress, disposition }] }).await
     }
 }
 
-fn done(message: &Message) -> Completion {
+pub(crate) fn done(message: &Message) -> Completion {
     Completion::new(Finish::new(Held::new(message), Terminal::Done))
 }
 
 /// Returns whether a call was refused as one that no honest runner makes.
-fn is_refused<T>(result: &Result<T, CallError>) -> bool {
+pub(crate) fn is_refused<T>(result: &Result<T, CallError>) -> bool {
     matches!(result, Err(CallError::Failed(error)) if error.kind == ErrorKind::Refused)
 }
 

@@ -7,6 +7,7 @@ mod conformance;
 mod fixture;
 mod lies;
 mod lost;
+mod secrets;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "the tests of the API use the rest")]
 mod support;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use trawl_api::{Backend, TryPage};
+use trawl_api::{Backend, Tip, TryPage};
 use trawl_backends::embedded::Embedded;
 use trawl_backends::rabbitmq::{ItemStream, QueueDepths, RabbitMq};
 use trawl_backends::redis::{
-    self, RedisHosts, RedisJobs, RedisLogs, RedisPages, RedisRecords, RedisRunners, RedisSchedules,
-    RedisSpiderStore,
+    self, RedisHosts, RedisJobs, RedisLogs, RedisPages, RedisProjects, RedisRecords, RedisRunners,
+    RedisSchedules, RedisSpiderStore,
 };
 use trawl_backends::sinks::Sinks;
 use trawl_common::frontier::lane::Lane;
@@ -18,6 +18,7 @@ use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
     Error, ErrorKind, Hosts, Joined, Joining, NewWork, Opening, Session, Terms, WorkerPorts,
 };
+use trawl_common::project::{Source, Wanted};
 use trawl_common::settings::{self, Dedup, Settings};
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::Coordinator;
@@ -27,13 +28,19 @@ use trawl_testkit::stand_ins::AllRequests;
 pub(crate) const OPERATOR: &str = "operator-0123456789abcdef0123456789abcdef";
 pub(crate) const VIEWER: &str = "viewer-0123456789abcdef0123456789abcdef";
 
+/// The key that opens the secrets of projects for runners.
+pub(crate) const KEY: &str = "1212121212121212121212121212121212121212121212121212121212121212";
+
+/// The commit at the end of every branch.
+pub(crate) const COMMIT: &str = "1212121212121212121212121212121212121212";
+
 /// The time after which a call that hangs fails.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
 /// Returns a backend over a state file, and the schedules of its hosts. `try_page` is given the latter.
 pub(crate) fn state_file(try_page: impl FnOnce(&Arc<dyn Hosts>) -> TryPage) -> (Backend, Arc<dyn Hosts>) {
     install_tls();
-    let store = Embedded::in_memory().unwrap();
+    let store = Embedded::in_memory().unwrap().with_key(KEY.parse().ok());
     let schedules = store.hosts();
     let backend = Backend {
         stats: store.stats(),
@@ -49,6 +56,8 @@ pub(crate) fn state_file(try_page: impl FnOnce(&Arc<dyn Hosts>) -> TryPage) -> (
         engine: store.engine(),
         try_page: try_page(&schedules),
         runners: store.runners(),
+        projects: store.projects(),
+        tip: tip(),
         for_runners: {
             let ports = WorkerPorts::from(store.ports(Arc::new(Sinks::none())));
             Arc::new(move || ready(Ok(ports.clone())).boxed())
@@ -77,6 +86,7 @@ pub(crate) async fn fleet(
     let hosts = Arc::new(RedisHosts::new(store.clone(), 1_000_000));
     let schedules: Arc<dyn Hosts> = hosts.clone();
     let runners = Arc::new(RedisRunners::new(store.clone()));
+    let projects = Arc::new(RedisProjects::new(store.clone()));
     let backend = Backend {
         engine: Arc::new(Coordinator::new(records.clone(), broker.clone(), pages.clone())),
         stats: records.clone(),
@@ -91,10 +101,23 @@ pub(crate) async fn fleet(
         hosts,
         try_page: try_page(&schedules),
         runners,
+        projects,
+        tip: tip(),
         for_runners: Arc::new(|| ready(Err(Error::new(ErrorKind::Refused, "no runners here"))).boxed()),
         settings: Arc::default(),
     };
     (backend, schedules, broker, vhost)
+}
+
+/// Answers for every repository, whose branches all end at one commit; one that is called `away` is.
+fn tip() -> Tip {
+    Arc::new(|Source { clone_url, branch }| {
+        let commit = match branch.as_str() {
+            "away" => Err("it is away".to_owned()),
+            _ => Ok(COMMIT.parse().unwrap()),
+        };
+        ready(commit.map(|commit| Wanted { clone_url, commit })).boxed()
+    })
 }
 
 /// Chooses the provider of TLS. Every test of the process does it; the first succeeds.

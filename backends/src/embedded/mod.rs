@@ -24,6 +24,7 @@ mod hosts;
 mod jobs;
 mod logs;
 mod pages;
+mod projects;
 mod records;
 mod runners;
 mod seen;
@@ -39,9 +40,11 @@ use tokio::sync::Notify;
 use trawl_common::clock;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    Cache, Control, Engine, HostControl, Hosts, Jobs, Logs, PageHistories, Ports, Result, Runners, Schedules,
-    Sessions, SinkFactory, SpiderStore, Stats,
+    Cache, Control, Engine, HostControl, Hosts, Jobs, Logs, PageHistories, Ports, Projects, Result, Runners,
+    Schedules, Sessions, SinkFactory, SpiderStore, Stats,
 };
+use trawl_common::project::SealingKey;
+use trawl_common::projects::Keeper;
 use trawl_common::settings;
 use trawl_common::time::UnixMs;
 
@@ -56,6 +59,7 @@ use self::jobs::spider_store::EmbeddedSpiderStore;
 use self::logs::{EmbeddedLogs, Keep};
 use self::pages::EmbeddedPages;
 use self::pages::cache::MemoryCache;
+use self::projects::EmbeddedProjects;
 use self::runners::EmbeddedRunners;
 use self::sessions::EmbeddedSessions;
 use self::store::Store;
@@ -72,6 +76,7 @@ pub struct Embedded {
     submitted: Arc<Notify>,
     jobs_per_spider: NonZeroU32,
     keep_logs: Keep,
+    key: Option<SealingKey>,
 }
 
 impl Embedded {
@@ -110,7 +115,7 @@ impl Embedded {
         let (last_beat, cache, submitted) = Default::default();
         let jobs_per_spider = settings::Jobs::default().per_spider;
         let keep_logs = Keep::new(&settings::Log::default());
-        Ok(Self { store, clock, hosts, last_beat, cache, submitted, jobs_per_spider, keep_logs })
+        Ok(Self { store, clock, hosts, last_beat, cache, submitted, jobs_per_spider, keep_logs, key: None })
     }
 
     /// Closes the state file, even if adapters are still in use: all that was written is in the one file then. Later
@@ -129,6 +134,12 @@ impl Embedded {
     #[must_use]
     pub fn with_log(self, settings: &settings::Log) -> Self {
         Self { keep_logs: Keep::new(settings), ..self }
+    }
+
+    /// Sets the key that opens the secrets of projects.
+    #[must_use]
+    pub fn with_key(self, key: Option<SealingKey>) -> Self {
+        Self { key, ..self }
     }
 
     /// Returns the sources that a crawl was started with, as passed to [`Embedded::note_sources`].
@@ -155,6 +166,7 @@ impl Embedded {
             jobs: self.jobs(),
             spider_store: self.spider_store(),
             schedules: self.schedules(),
+            grants: Arc::new(Keeper::new(self.projects(), self.key.clone())),
             control: self.control(),
             sink_factory,
             logs: self.logs(),
@@ -231,6 +243,11 @@ impl Embedded {
     /// Returns the runners.
     pub fn runners(&self) -> Arc<dyn Runners> {
         Arc::new(EmbeddedRunners(self.store.clone()))
+    }
+
+    /// Returns the projects.
+    pub fn projects(&self) -> Arc<dyn Projects> {
+        Arc::new(EmbeddedProjects(self.store.clone()))
     }
 
     /// Returns the page history.

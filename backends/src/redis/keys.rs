@@ -51,6 +51,16 @@ pub(crate) const ENDED_TASKS: &str = "{crawled_urls}:ended_tasks";
 pub(crate) const RUNNERS: &str = "runners";
 /// Set: the projects that have versions.
 pub(crate) const PROJECTS: &str = "projects";
+/// Hash: the name of a project that people have made -> when, in ms.
+pub(crate) const PROJECTS_MADE: &str = "{projects}:made";
+/// Hash: spider -> the project that it belongs to.
+pub(crate) const PROJECT_SPIDERS: &str = "{projects}:spiders";
+/// Hash: project -> the JSON of the repository and the branch that its code comes from.
+pub(crate) const PROJECT_SOURCES: &str = "{projects}:sources";
+/// Hash: project -> the JSON of the version of its code that is to run.
+pub(crate) const PROJECT_WANTED: &str = "{projects}:wanted";
+/// Hash: project -> its sealed secret.
+pub(crate) const PROJECT_SECRETS: &str = "{projects}:secrets";
 /// Hash: spider -> the instant up to which its schedule is done, in ms, or `paused`.
 pub(crate) const SCHEDULES: &str = "schedules";
 

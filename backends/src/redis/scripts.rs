@@ -296,6 +296,19 @@ scripts! {
 }
 
 scripts! {
+    /// Every script of projects.
+    struct ProjectScripts() {
+        let script = |head, body| Clock::SERVER.compose(head, &[body]);
+    }
+
+    create: Script = script(TAKES_IN, include_str!("projects/create.lua")),
+    add_spider: Script = script(TAKES_IN, include_str!("projects/add_spider.lua")),
+    remove_spider: Script = script(GOES_ON, include_str!("projects/remove_spider.lua")),
+    set: Script = script(TAKES_IN, include_str!("projects/set.lua")),
+    forget: Script = script(GOES_ON, include_str!("projects/forget.lua")),
+}
+
+scripts! {
     /// Every script of schedules.
     struct ScheduleScripts() {
         let script = |head, body| Script::new(&format!("{head}\n{body}"));

@@ -21,6 +21,7 @@ pub mod mistake;
 pub mod names;
 pub mod nearest;
 pub mod priority;
+pub mod project;
 pub(crate) mod recorded;
 pub mod request;
 pub mod session;

@@ -14,6 +14,7 @@
 //! | [`Jobs`] | submitting crawls, and running them |
 //! | [`SpiderStore`] | deploying spiders, and reading them for jobs |
 //! | [`Runners`] | deciding what runners may do |
+//! | [`Projects`], [`Grants`] | grouping spiders, and their secrets; what a worker is given of these |
 //! | [`Schedules`] | submitting crawls by cron schedule |
 //! | [`Stats`] | the stats that people see |
 //! | [`Hosts`] | politeness: each host's schedule, its back-off, its robots.txt |
@@ -38,6 +39,7 @@ mod jobs;
 mod lanes;
 mod logs;
 mod pages;
+mod projects;
 mod runners;
 mod schedules;
 mod sessions;
@@ -67,6 +69,10 @@ pub use jobs::{JobCounts, JobFilter, JobPage, Jobs, Submitted};
 pub use lanes::{LaneName, LaneState};
 pub use logs::{LogLine, LogPart, LogPlace, Logs, NoLogPlace};
 pub use pages::{LastVisits, PageHistories, Walk};
+pub use projects::{
+    Grants, MAX_PROJECT_SPIDERS, MAX_PROJECTS, Projects, owned_by_another, too_many_projects,
+    too_many_spiders,
+};
 pub use runners::{Access, KeyDigest, MAX_RUNNERS, NoKeyDigest, Runner, RunnerKey, Runners};
 pub use schedules::{ScheduleState, Schedules};
 pub use sessions::{Revision, Sessions, StoredSession};
@@ -99,6 +105,8 @@ pub struct Ports {
     pub spider_store: Arc<dyn SpiderStore>,
     /// The state of cron schedules.
     pub schedules: Arc<dyn Schedules>,
+    /// The secrets of projects.
+    pub grants: Arc<dyn Grants>,
     /// Commands to crawls.
     pub control: Arc<dyn Control>,
     /// The destinations of items and files.
@@ -128,6 +136,8 @@ pub struct WorkerPorts {
     pub sessions: Arc<dyn Sessions>,
     /// Pauses of crawls that cannot log in.
     pub control: Arc<dyn HoldCrawl>,
+    /// The secrets of projects.
+    pub grants: Arc<dyn Grants>,
     /// The destinations of items and files.
     pub sink_factory: Arc<dyn SinkFactory>,
     /// The log, for people.
@@ -141,7 +151,7 @@ pub struct WorkerPorts {
 impl From<Ports> for WorkerPorts {
     fn from(ports: Ports) -> Self {
         let Ports { engine, stats, hosts, cache, pages, sessions, control, .. } = ports;
-        let Ports { sink_factory, logs, ended_tasks, history, .. } = ports;
+        let Ports { grants, sink_factory, logs, ended_tasks, history, .. } = ports;
         Self {
             engine,
             texts: stats,
@@ -150,6 +160,7 @@ impl From<Ports> for WorkerPorts {
             pages,
             sessions,
             control,
+            grants,
             sink_factory,
             logs,
             ended_tasks,

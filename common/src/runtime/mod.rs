@@ -13,6 +13,7 @@ pub mod fleet_log;
 pub mod host_schedules;
 pub mod metrics;
 pub mod open_files;
+pub mod projects;
 pub mod relay;
 pub mod task_report;
 pub mod telemetry;

@@ -23,6 +23,7 @@ use crate::ports::{
     Heartbeat, HostSlotRequest, InFlightRequest, Page, Result, Revision, RobotsEntry, SentLate,
     StoredSession,
 };
+use crate::project::Grant;
 use crate::session::{SessionId, SessionState};
 use crate::settings::{Fetch, Items, Politeness, Retry, Urls};
 use crate::spider::page_history::Visited;
@@ -277,6 +278,13 @@ calls! {
         /// The crawl.
         crawl: CrawlRef,
     } -> Option<String>;
+
+    /// Asks what the projects of spiders grant to their programs. It includes the secret of a project whose work the runner
+    /// may do.
+    ReadGrants "read_grants" {
+        /// The spiders.
+        spiders: Vec<SpiderName>,
+    } -> Vec<Option<Grant>>;
 
     /// Stores the output of pages and tasks in the sinks of their spider.
     Put "put" {

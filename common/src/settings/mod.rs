@@ -28,12 +28,14 @@ mod node;
 mod politeness;
 mod ports;
 mod producer;
+mod projects;
 mod queues;
 mod rabbitmq;
 mod recovery;
 mod redis;
 mod secret;
 mod secret_hash;
+mod secrets;
 pub(crate) mod sinks;
 mod spiders;
 mod tracing;
@@ -67,12 +69,14 @@ pub use node::{NoNode, Node};
 pub use politeness::{HostPolicy, HostRule, NoHost, Politeness, RobotsFor, Share};
 pub use ports::{NoPortRange, PortRange};
 pub use producer::{IfRunning, Producer};
+pub use projects::{Projects, Protocol};
 pub use queues::{Acks, Failed, LaneSettings, QueueName, QueueType, Queues, Topology};
 pub use rabbitmq::RabbitMq;
 pub use recovery::Recovery;
 pub use redis::Redis;
 pub use secret::ServerUrl;
 pub use secret_hash::{NoHash, SecretHash, WeakSecret};
+pub use secrets::{NoKeyInFile, Secrets};
 use serde::{Deserialize, Serialize};
 pub use sinks::{Compress, FileSink, SinkSettings, is_system_column, path_below};
 pub use spiders::Spiders;
@@ -123,6 +127,12 @@ pub struct Settings {
     pub recovery: Recovery,
     /// Running of jobs.
     pub jobs: Jobs,
+    /// The code of projects, as it comes from Git.
+    #[serde(default)]
+    pub projects: Projects,
+    /// The key that seals the secrets of projects.
+    #[serde(default)]
+    pub secrets: Secrets,
     /// How long, and how many, crawls that are over are kept.
     pub keep: Keep,
     /// The HTTP API.
@@ -178,6 +188,8 @@ impl Default for Settings {
             worker: Worker::default(),
             recovery: Recovery::default(),
             jobs: Jobs::default(),
+            projects: Projects::default(),
+            secrets: Secrets::default(),
             keep: Keep::default(),
             api: Api::default(),
             events: Events::default(),

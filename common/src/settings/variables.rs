@@ -12,6 +12,8 @@ use crate::small_file;
 const PREFIX: &str = "TRAWL__";
 /// The suffix of a variable that names a file with the value.
 const IN_FILE: &str = "_FILE";
+/// A variable that ends so, and is the setting itself: a file is what it sets.
+const SETS_A_FILE: &str = "TRAWL__SECRETS__KEY_FILE";
 /// Maximum size of such a file.
 const MAX_KILOBYTES: u16 = 64;
 
@@ -98,7 +100,7 @@ impl Variable {
         };
         let variable =
             |sets: &str, value: String| Self { name: name.to_owned(), sets: sets.to_owned(), value };
-        match name.strip_suffix(IN_FILE).filter(|sets| is_setting(sets)) {
+        match name.strip_suffix(IN_FILE).filter(|sets| is_setting(sets) && name != SETS_A_FILE) {
             Some(_) if value.is_empty() => None,
             Some(sets) if env.iter().any(|(other, value)| other == sets && !value.is_empty()) => {
                 Some(Err(format!("{sets} is set as well: set one of them")))
@@ -199,6 +201,12 @@ mod tests {
             shown.contains("REDIS_URL_FILE: redis.url: write redis://") && !shown.contains("s3cret"),
             "{shown}"
         );
+    }
+
+    #[test]
+    fn the_variable_of_a_setting_that_is_a_file_sets_the_file() {
+        let settings = settings(&[("TRAWL__SECRETS__KEY_FILE=", b"/run/secrets/key")]).unwrap();
+        assert_eq!(settings.secrets.key_file, Some("/run/secrets/key".into()));
     }
 
     #[test]

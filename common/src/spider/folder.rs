@@ -27,6 +27,8 @@ pub struct Folder {
     named: Option<PathBuf>,
     /// The path that mistakes report for a text that is not the spider's file here.
     called: Option<PathBuf>,
+    /// Whether it holds the code of a project that was fetched by Git.
+    is_fetched: bool,
     overrides: SpiderOverrides,
     /// The arguments of one spider.
     arguments: Option<(SpiderName, Arguments)>,
@@ -86,11 +88,12 @@ impl fmt::Display for Listing<'_> {
 impl Folder {
     /// Creates the folder that the settings name.
     pub fn new(settings: &Settings) -> Self {
-        let (named, called, overrides, arguments) = Default::default();
+        let (named, called, is_fetched, overrides, arguments) = Default::default();
         Self {
             path: settings.spiders_dir.clone(),
             named,
             called,
+            is_fetched,
             overrides,
             arguments,
             urls: settings.urls.clone(),
@@ -102,6 +105,13 @@ impl Folder {
     #[must_use]
     pub fn with_file(self, file: PathBuf) -> Self {
         Self { named: Some(file), ..self }
+    }
+
+    /// Returns the folder at `path` with the code of a project, which was fetched by Git, for the spiders of that project:
+    /// one without a file of its name has the `spider.toml` at the top.
+    #[must_use]
+    pub fn fetched(&self, path: PathBuf) -> Self {
+        Self { path, named: None, is_fetched: true, ..self.clone() }
     }
 
     /// Sets the path that mistakes report for a text that was deployed and is no file here.
@@ -131,7 +141,12 @@ impl Folder {
         }
         let (file, own_folder) = (self.path.join(format!("{name}.toml")), self.path.join(name.as_str()));
         let in_own_folder = own_folder.join(IN_OWN_FOLDER);
-        if !file.exists() && in_own_folder.exists() { in_own_folder } else { file }
+        match file.exists() {
+            true => file,
+            false if in_own_folder.exists() => in_own_folder,
+            false if self.is_fetched => self.path.join(IN_OWN_FOLDER),
+            false => file,
+        }
     }
 
     /// Returns the folder of that file, in which the spider's program runs.
@@ -189,7 +204,12 @@ impl Folder {
     pub fn origin(&self, name: &SpiderName, text: &str) -> Origin<'_> {
         let is_here = self::text(&self.file(name))
             .is_ok_and(|own| own == text || self.is_same_with_values(name, &own, text));
-        if is_here { Origin::Local } else { Origin::Delivered(&self.limits) }
+        if is_here { self.own_origin() } else { Origin::Delivered(&self.limits) }
+    }
+
+    /// Returns the origin of its files.
+    fn own_origin(&self) -> Origin<'_> {
+        if self.is_fetched { Origin::Fetched(&self.limits) } else { Origin::Local }
     }
 
     /// Returns whether `own` equals `brought` once it has its argument values.
@@ -257,7 +277,7 @@ impl Folder {
     pub fn handler(&self, name: &SpiderName, brought: &str) -> Result<Option<Handler>, Unusable> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         let mistaken = |mistakes| self.mistaken(name, &text, mistakes);
-        let read = |text: &str| file::read(self.usual(name), text, Origin::Local, &environment);
+        let read = |text: &str| file::read(self.usual(name), text, self.own_origin(), &environment);
         let (declared, values) = (read(&text).arguments, read(brought).arguments);
         let arguments = Arguments::of_declared(&values).only(|name| declared.contains_key(name));
         let given = file::with_arguments(&text, &arguments).map_err(mistaken)?;

@@ -7,6 +7,9 @@ use crate::settings;
 pub enum Origin<'a> {
     /// A file of this machine, written by someone who controls it.
     Local,
+    /// A file of a project's code that was fetched by Git: it may say which program is run, and is confined as a delivered
+    /// text in all else; so are the variables of its program's secret.
+    Fetched(&'a settings::Spiders),
     /// A text that a crawl or a caller brought. It names no file except below the folder for sinks, reads only the
     /// variables that the settings list, and connects to proxies and databases only where requests for pages are
     /// allowed.
@@ -21,8 +24,13 @@ impl<'a> Origin<'a> {
     pub fn limits(self) -> Option<&'a settings::Spiders> {
         match self {
             Self::Local => None,
-            Self::Delivered(limits) | Self::Tried(limits) => Some(limits),
+            Self::Fetched(limits) | Self::Delivered(limits) | Self::Tried(limits) => Some(limits),
         }
+    }
+
+    /// Returns whether it was fetched by Git.
+    pub(crate) fn is_fetched(self) -> bool {
+        matches!(self, Self::Fetched(_))
     }
 
     /// Returns whether it is tried for a caller.

@@ -20,6 +20,7 @@ pub mod hosts;
 pub mod jobs;
 pub mod logs;
 pub mod pages;
+pub mod projects;
 pub mod queue;
 pub mod recovery;
 pub mod runners;

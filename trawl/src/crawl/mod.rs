@@ -141,7 +141,8 @@ impl Args {
         if !self.state.exists() {
             start.as_ref().map_err(Fail::usage)?;
         }
-        let store = Embedded::open(&self.state).map_err(Fail::usage)?.with_log(&settings.log);
+        let key = settings.secrets.key().map_err(Fail::usage)?;
+        let store = Embedded::open(&self.state).map_err(Fail::usage)?.with_log(&settings.log).with_key(key);
         let ended = self
             .crawl_in(&store, Crawling { settings, folder, spider, start, arguments, signals }, global)
             .await;

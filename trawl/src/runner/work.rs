@@ -41,6 +41,9 @@ pub(super) struct Work {
     /// The folder with the programs of spiders, and the files that name them [default: spiders_dir of the settings]
     #[arg(long, value_name = "FOLDER")]
     spiders: Option<PathBuf>,
+    /// Run code that projects have in Git, and keep its versions in FOLDER [default: projects.dir of the settings]
+    #[arg(long, value_name = "FOLDER")]
+    projects: Option<PathBuf>,
     /// Keep the key of this machine in FILE [default: runner.key]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -54,6 +57,9 @@ impl Work {
         let mut source = global.source();
         if let Some(folder) = &self.spiders {
             source.set("spiders_dir", folder.display().to_string());
+        }
+        if let Some(folder) = &self.projects {
+            source.set("projects.dir", folder.display().to_string());
         }
         let settings = global.load(&source)?;
         let key = KeyFile::open(&self.key.unwrap_or_else(|| KEY_FILE.into())).map_err(Fail::run)?;

@@ -45,12 +45,18 @@ impl CrawlSpiders {
         crawl: &CrawlRef,
         terms: &Terms,
     ) -> Result<Result<Arc<LoadedSpider>, String>, Fatal> {
+        self.learn_project(crawl).await?;
         let text = self.text(crawl, terms).await?;
         let is_known = text.is_some() || self.spiders.is_for_strangers(&crawl.spider);
         Ok(match is_known {
             true => self.spider(crawl, terms, text.as_ref()),
             false => Err(self.lack(crawl, text.as_ref())),
         })
+    }
+
+    /// Asks for the project of a crawl's spider, unless that is known.
+    pub(super) async fn learn_project(&self, crawl: &CrawlRef) -> Result<(), Fatal> {
+        self.spiders.learn_project(&crawl.spider, &self.health).await
     }
 
     /// Returns the reason why a crawl's spider cannot be used here.

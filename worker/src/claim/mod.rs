@@ -53,6 +53,7 @@ impl Claims {
             }
             while let Some(next) = self.claimed.front() {
                 // The calls that wait come first: if one is cancelled, nothing has been taken yet.
+                self.spiders.learn_project(&next.message.crawl).await?;
                 let text = self.spiders.text(&next.message.crawl, &next.crawl.terms).await?;
                 let Ok(room) = self.settle.reserve().await else { return Ok(None) };
                 match self.claimed.pop_front().map(|claimed| self.job(claimed, text)) {

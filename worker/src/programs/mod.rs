@@ -27,16 +27,17 @@ pub(crate) enum Running {
 }
 
 impl Running {
-    /// Returns the program of a spider, if it has one. It runs in `folder`, and makes requests through a
+    /// Returns the program of a spider of a project, if it has one. It runs in `folder`, and makes requests through a
     /// proxy if `proxy` is given. `shows_stderr` says whether its standard error is shown on this process's own.
     pub(crate) fn new(
         spider: &Spider,
+        project: ProjectName,
         folder: PathBuf,
         proxy: Option<Arc<dyn ProxyAccess>>,
         shows_stderr: bool,
     ) -> Result<Option<Self>, CannotRun> {
         let Some(handler) = spider.handler.clone() else { return Ok(None) };
-        let (mode, project) = (handler.mode, ProjectName::default());
+        let mode = handler.mode;
         let folder = std::path::absolute(&folder).unwrap_or(folder);
         let supervisor = Supervisor::default();
         let spider = spider.name.clone();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use trawl_common::frontier::route::Rule;
+use trawl_common::names::ProjectName;
 use trawl_common::politeness::robots::RobotsName;
 use trawl_common::ports::{FileStore, Sink};
 use trawl_common::settings::{Politeness, Retry};
@@ -10,8 +11,10 @@ use trawl_common::spider::{Bans, Download, FileHash, Scope, Spider};
 use trawl_extract::Extractor;
 use trawl_web::{Fetcher, Passage};
 
+use super::code::Taken;
 use super::empty_fields::EmptyFields;
 use super::gains::Gains;
+use super::grants::Granted;
 use super::recent_items::RecentItems;
 use super::session::SpiderSession;
 use super::sink_backlog::SinkBacklog;
@@ -49,6 +52,10 @@ pub(crate) struct LoadedSpider {
     pub(crate) program: Option<Running>,
     /// The version of that program.
     pub(super) version: Option<ProgramVersion>,
+    /// The grant of its project, with which that program runs.
+    pub(super) granted: Arc<Granted>,
+    /// The version of its project's code, if that comes from Git.
+    pub(super) code: Option<Arc<Taken>>,
 }
 
 /// The version of a spider's program.
@@ -61,6 +68,11 @@ pub(super) struct ProgramVersion {
 }
 
 impl LoadedSpider {
+    /// Returns the project that it belongs to, if it is in one.
+    pub(crate) fn project(&self) -> Option<&ProjectName> {
+        self.granted.project()
+    }
+
     /// Returns the `[[download]]` of this name, with the store of its files.
     pub(crate) fn download(&self, name: &str) -> Option<(&Download, &dyn FileStore)> {
         let mut rules = self.spider.downloads.iter().zip(&self.files);

@@ -1,8 +1,10 @@
 //! The spiders whose URLs this worker takes, each with its resources for fetching, extracting and storing.
 
+mod code;
 mod elsewhere;
 mod empty_fields;
 mod gains;
+mod grants;
 mod loaded;
 mod program_versions;
 mod recent_items;
@@ -11,6 +13,7 @@ mod session;
 mod sink_backlog;
 mod unready;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,9 +22,10 @@ use moka::sync::Cache;
 use parking_lot::{Mutex, RwLock};
 use tracing::{error, warn};
 use trawl_common::fleet_log::LogWriter;
+use trawl_common::health::Health;
 use trawl_common::logs::LogLevel;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{Sink, SinkFactory};
+use trawl_common::ports::{Fatal, Grants, Sink, SinkFactory};
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 use trawl_common::spider::{FileHash, Spider, SpiderText};
@@ -29,7 +33,9 @@ use trawl_common::text::printable;
 use trawl_handlers::ProxyAccess;
 use trawl_web::{Fetcher, MemoryBudget, Threads};
 
+use self::code::{ProjectCode, Taken};
 use self::elsewhere::Elsewhere;
+use self::grants::{Granted, ProjectGrants};
 pub(crate) use self::loaded::LoadedSpider;
 use self::program_versions::ProgramVersions;
 pub(crate) use self::session::SpiderSession;
@@ -84,6 +90,8 @@ pub(crate) struct Spiders {
     memory: MemoryBudget,
     threads: Threads,
     proxy: ProxyForPrograms,
+    grants: ProjectGrants,
+    code: Arc<ProjectCode>,
     versions: ProgramVersions,
     known: RwLock<HashMap<SpiderName, Known>>,
     /// The spiders whose text came with a crawl.
@@ -106,6 +114,7 @@ impl Spiders {
         settings: &Settings,
         folder: Folder,
         sink_factory: Arc<dyn SinkFactory>,
+        grants: Arc<dyn Grants>,
         threads: Threads,
         proxy: ProxyForPrograms,
         log: LogWriter,
@@ -117,6 +126,8 @@ impl Spiders {
             memory: MemoryBudget::new(settings.worker.half_page_memory()),
             threads,
             proxy,
+            grants: ProjectGrants::new(grants),
+            code: ProjectCode::new(&settings.projects, log.clone()),
             versions: ProgramVersions::default(),
             known: RwLock::default(),
             brought: Cache::new(MAX_BROUGHT),
@@ -130,6 +141,41 @@ impl Spiders {
         let text = spiders.folder.text(&name)?;
         spiders.ready(&name, text.as_deref())?;
         Ok(spiders)
+    }
+
+    /// Asks for the project of a spider, unless that is known. It comes before the spider's work: its program is given
+    /// the secret of that project.
+    pub(crate) async fn learn_project(&self, name: &SpiderName, health: &Health) -> Result<(), Fatal> {
+        if self.grants.learn(name, health).await? {
+            self.code.tend(self.grants.all());
+            // Another spider's work may have loaded it before.
+            let loaded = self.known.read().get(name).filter(|known| known.loaded.is_some()).cloned();
+            if let Some(known) = loaded {
+                self.look(name, known);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the version of a spider's code, if its project's comes from Git.
+    fn code_of(&self, granted: &Granted) -> Result<Option<Arc<Taken>>, Unready> {
+        match granted {
+            Granted::Project(grant) => self.code.of(grant),
+            Granted::Nothing | Granted::Unknown(_) => Ok(None),
+        }
+    }
+
+    /// Returns the folder with the file of a spider.
+    fn folder_of(&self, name: &SpiderName) -> Result<Cow<'_, Folder>, Unready> {
+        Ok(self.folder_with(self.code_of(&self.grants.of(name))?.as_deref()))
+    }
+
+    /// Returns the folder with the files of spiders whose code has this version.
+    fn folder_with(&self, code: Option<&Taken>) -> Cow<'_, Folder> {
+        match code {
+            Some(taken) => Cow::Owned(self.folder.fetched(taken.folder.clone())),
+            None => Cow::Borrowed(&self.folder),
+        }
     }
 
     /// Returns the spider of this name; `None` if it cannot work now, which is logged once.
@@ -191,7 +237,7 @@ impl Spiders {
     /// Loads a spider from a text, reusing its open sinks if they are the same.
     fn load_text(&self, name: &SpiderName, text: &SpiderText) -> Result<LoadedSpider, Unready> {
         // First: other mistakes may only follow from another file here, and no mending of that mends them.
-        self.check_program(&self.folder.reading(name, text.as_str()).spider, text)?;
+        self.check_program(&self.folder_of(name)?.reading(name, text.as_str()).spider, text)?;
         let mut loaded = self.ready(name, Some(text.as_str()))?;
         let others = self.all_brought().chain(self.of_file(name));
         let like = others
@@ -208,9 +254,10 @@ impl Spiders {
         if spider.handler.is_none() {
             return Ok(());
         }
-        match self.folder.handler(&spider.name, brought.as_str())? == spider.handler {
+        let folder = self.folder_of(&spider.name)?;
+        match folder.handler(&spider.name, brought.as_str())? == spider.handler {
             true => Ok(()),
-            false => Err(Unready::ForeignProgram(self.folder.file(&spider.name))),
+            false => Err(Unready::ForeignProgram(folder.file(&spider.name))),
         }
     }
 
@@ -253,7 +300,7 @@ impl Spiders {
         if is_loaded || self.missing.lock().contains(name) {
             return is_loaded;
         }
-        let has_file = !matches!(self.folder.text(name), Ok(None));
+        let has_file = !matches!(self.folder_of(name).map(|folder| folder.text(name)), Ok(Ok(None)));
         let mut missing = self.missing.lock();
         if !has_file && missing.len() < MAX_MISSING {
             missing.insert(name.clone());

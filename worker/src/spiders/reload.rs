@@ -12,6 +12,7 @@ use trawl_common::spider::{FileHash, Handler, Spider};
 use trawl_extract::Ready;
 use trawl_web::Fetcher;
 
+use super::code::Taken;
 use super::empty_fields::EmptyFields;
 use super::gains::Gains;
 use super::loaded::ProgramVersion;
@@ -27,6 +28,9 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The number of looks at the files of spiders for one at the files of their programs.
 const CHECKS_PER_PROGRAM_CHECK: u64 = 5;
 
+/// The number of looks at the files of spiders for one at their projects.
+const CHECKS_PER_PROJECT_CHECK: u64 = 2;
+
 impl Spiders {
     /// Reloads changed files, until the future is dropped.
     pub(crate) async fn reload(self: Arc<Self>) {
@@ -34,6 +38,10 @@ impl Spiders {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         for look in 0_u64.. {
             ticks.tick().await;
+            if look.is_multiple_of(CHECKS_PER_PROJECT_CHECK) {
+                self.grants.refresh().await;
+                self.code.tend(self.grants.all());
+            }
             let spiders = Arc::clone(&self);
             let look = move || {
                 if look.is_multiple_of(CHECKS_PER_PROGRAM_CHECK) {
@@ -73,11 +81,17 @@ impl Spiders {
         self.versions.look(&self.folder);
     }
 
-    /// Whether a spider's program, if it has one, is of the version that its files have.
+    /// Whether a spider's program, if it has one, is of the version that its files have, and has the secret that its
+    /// project has.
     pub(super) fn is_current(&self, loaded: &LoadedSpider) -> bool {
         let Spider { name, handler, .. } = &loaded.spider;
-        let current = handler.as_ref().map(|handler| self.versions.of(&self.folder, name, handler));
-        current == loaded.version.map(|version| version.files)
+        let granted = self.grants.of(name);
+        if !self.code_of(&granted).is_ok_and(|code| code == loaded.code) {
+            return false;
+        }
+        let Some(handler) = handler else { return true };
+        let files = self.version_of_files(name, handler, loaded.code.as_deref());
+        granted.gives_as(&loaded.granted) && loaded.version.is_some_and(|version| version.files == files)
     }
 
     pub(super) fn look(&self, name: &SpiderName, before: Known) -> Known {
@@ -127,7 +141,7 @@ impl Spiders {
 
     /// Loads the spider from its file; `None` if the text is the same as `before`, and so are the files of its program.
     pub(super) fn load(&self, name: &SpiderName, before: &Known) -> Result<Option<Known>, Unready> {
-        let text = self.folder.text(name)?;
+        let text = self.folder_of(name)?.text(name)?;
         if let Some(loaded) = &before.loaded {
             if text == before.text && before.wrong.is_none() && self.is_current(loaded) {
                 return Ok(None);
@@ -144,9 +158,15 @@ impl Spiders {
 
     /// Prepares the spider with this text of its file, without its sinks and the stores of its files.
     pub(super) fn ready(&self, name: &SpiderName, text: Option<&str>) -> Result<LoadedSpider, Unready> {
-        let spider = self.folder.spider(name, text, &self.settings.items)?;
+        let granted = self.grants.of(name);
+        let code = self.code_of(&granted)?;
+        let folder = self.folder_with(code.as_deref());
+        let mut spider = folder.spider(name, text, &self.settings.items)?;
+        if let Some(handler) = &mut spider.handler {
+            handler.secret = granted.secret(&handler.secret)?;
+        }
         let mistaken = |mistakes| match text {
-            Some(text) => self.folder.mistaken(name, text, mistakes).into(),
+            Some(text) => folder.mistaken(name, text, mistakes).into(),
             None => Unready::Mistaken(mistakes),
         };
         let Ready { extractor, scope, bans, login } =
@@ -162,7 +182,8 @@ impl Spiders {
             false => None,
         };
         let proxy = (self.proxy)(&spider, &apart)?;
-        let program = Running::new(&spider, self.folder.program_folder(name), proxy, false)?;
+        let project = granted.project().cloned().unwrap_or_default();
+        let program = Running::new(&spider, project, folder.program_folder(name), proxy, false)?;
         Ok(LoadedSpider {
             scope,
             bans,
@@ -181,15 +202,25 @@ impl Spiders {
             files: Vec::new(),
             backlog: SinkBacklog::default(),
             program,
-            version: spider.handler.as_ref().map(|handler| self.version(name, handler)),
+            version: spider.handler.as_ref().map(|handler| self.version(name, handler, code.as_deref())),
+            granted,
+            code,
             spider,
         })
     }
 
-    fn version(&self, name: &SpiderName, handler: &Handler) -> ProgramVersion {
-        let files = self.versions.of(&self.folder, name, handler);
-        let text = self.folder.text(name).ok().flatten().unwrap_or_default();
+    fn version(&self, name: &SpiderName, handler: &Handler, code: Option<&Taken>) -> ProgramVersion {
+        let files = self.version_of_files(name, handler, code);
+        let text = self.folder_with(code).text(name).ok().flatten().unwrap_or_default();
         ProgramVersion { files, shown: FileHash::from_text(&format!("{files} {text}")) }
+    }
+
+    /// Returns the version of a program's files: those of a commit never change.
+    fn version_of_files(&self, name: &SpiderName, handler: &Handler, code: Option<&Taken>) -> FileHash {
+        match code {
+            Some(taken) => FileHash::from_text(taken.commit.as_str()),
+            None => self.versions.of(&self.folder, name, handler),
+        }
     }
 
     /// Opens the stores of its files.
@@ -212,5 +243,5 @@ impl Spiders {
 
 /// Logs that a spider's program is started anew, with its next work; the old one ends when it has done what it has.
 fn program_has_changed(name: &SpiderName) {
-    info!(spider = %name, "the files of the spider's program have changed: it is started anew");
+    info!(spider = %name, "the files of the spider's program, its project's code or secret, have changed: it is started anew");
 }

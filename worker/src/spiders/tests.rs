@@ -1,6 +1,7 @@
 use std::fs;
 
 use async_trait::async_trait;
+use serde_json::json;
 use tempfile::TempDir;
 use trawl_backends::embedded::Embedded;
 use trawl_common::frontier::lane::Lane;
@@ -8,8 +9,10 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome};
 use trawl_common::frontier::retry::Retry;
 use trawl_common::frontier::{Task, Work};
-use trawl_common::names::CrawlRef;
-use trawl_common::ports::{self, FileStore, OpenCrawl, Page, Requests, Terms};
+use trawl_common::names::{CrawlRef, ProjectName};
+use trawl_common::ports::{self, FileStore, OpenCrawl, Page, Projects, Requests, Terms};
+use trawl_common::project::{ProjectSecret, SealedSecret, SealingKey};
+use trawl_common::projects::Keeper;
 use trawl_common::spider::Download;
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
@@ -51,6 +54,11 @@ struct Fixture {
     spiders: Spiders,
     name: SpiderName,
     log: OwnLog,
+    projects: Arc<dyn Projects>,
+}
+
+fn key(digit: char) -> SealingKey {
+    digit.to_string().repeat(64).parse().unwrap()
 }
 
 impl Fixture {
@@ -61,13 +69,15 @@ impl Fixture {
         let threads = Threads::start(1).unwrap();
         let log = OwnLog::new();
         let folder_of = Folder::new(&settings);
-        let hosts = Embedded::in_memory().unwrap().hosts();
+        let state = Embedded::in_memory().unwrap();
+        let (hosts, projects) = (state.hosts(), state.projects());
+        let grants = Arc::new(Keeper::new(state.projects(), Some(key('1'))));
         let proxy = HandlerProxy::new(PoliteClient::alone(Arc::new(settings.clone()), hosts));
         let proxy: ProxyForPrograms = Box::new(move |spider, fetcher| proxy.access(spider, fetcher));
         let spiders =
-            Spiders::new(&settings, folder_of, Arc::new(Nowhere), threads, proxy, log.writer.clone())
+            Spiders::new(&settings, folder_of, Arc::new(Nowhere), grants, threads, proxy, log.writer.clone())
                 .unwrap();
-        Self { folder, spiders, name: "shop".parse().unwrap(), log }
+        Self { folder, spiders, name: "shop".parse().unwrap(), log, projects }
     }
 
     fn write(&self, text: &str) {
@@ -447,4 +457,73 @@ fn a_text_that_came_with_a_crawl_has_nothing_of_the_machine_unless_it_is_that_of
     );
     let (is_loaded, wrong) = bring(text("https://d.example").replace("/srv/items", "/srv/others"));
     assert!(!is_loaded && wrong.contains("spiders.sinks_dir"), "{wrong}");
+}
+
+/// Sets the secret of a project, sealed by this key.
+async fn set_secret(fixture: &Fixture, project: &str, secret: &str, key: &SealingKey) {
+    let name = project.parse().unwrap();
+    let secret = ProjectSecret::from_json(secret.as_bytes()).unwrap();
+    let sealed = SealedSecret::seal(&secret, &name, key);
+    assert!(fixture.projects.set_secret(&name, Some(&sealed)).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_program_is_given_the_secret_of_its_spiders_project_and_a_changed_one_from_the_next_look_on() {
+    let fixture = Fixture::new();
+    fixture.write("[handler]\nrun = ['/bin/true']\nsecret = { DB = 'own' }\n");
+    let given = || {
+        let loaded = fixture.spiders.get(&fixture.name).expect("it works");
+        let secret = loaded.spider.handler.as_ref().unwrap().secret.reveal();
+        (loaded.project().cloned(), serde_json::from_str::<serde_json::Value>(secret).unwrap())
+    };
+    let books: ProjectName = "books".parse().unwrap();
+    fixture.projects.create(&books).await.unwrap();
+    set_secret(&fixture, "books", r#"{"DB": "theirs", "TOKEN": 1}"#, &key('1')).await;
+    let health = Health::default();
+    fixture.spiders.learn_project(&fixture.name, &health).await.unwrap();
+    assert_eq!(given(), (None, json!({ "DB": "own" })), "it is in no project");
+    fixture.projects.add_spider(&books, &fixture.name).await.unwrap();
+    let look = async || {
+        fixture.spiders.grants.refresh().await;
+        fixture.spiders.look_again();
+    };
+    look().await;
+    assert_eq!(given(), (Some(books.clone()), json!({ "DB": "own", "TOKEN": 1 })));
+    set_secret(&fixture, "books", r#"{"TOKEN": 2}"#, &key('1')).await;
+    assert_eq!(given().1["TOKEN"], 1);
+    look().await;
+    assert_eq!(given().1["TOKEN"], 2);
+    fixture.projects.forget(&books).await.unwrap();
+    look().await;
+    assert_eq!(given(), (None, json!({ "DB": "own" })));
+}
+
+#[tokio::test]
+async fn a_program_whose_secret_cannot_be_opened_is_not_run_without_it() {
+    let fixture = Fixture::new();
+    fixture.write("[handler]\nrun = ['/bin/true']\n");
+    let books = "books".parse().unwrap();
+    fixture.projects.create(&books).await.unwrap();
+    fixture.projects.add_spider(&books, &fixture.name).await.unwrap();
+    set_secret(&fixture, "books", r#"{"TOKEN": "s3cret"}"#, &key('2')).await;
+    fixture.spiders.learn_project(&fixture.name, &Health::default()).await.unwrap();
+    assert!(fixture.spiders.get(&fixture.name).is_none());
+    let wrong = fixture.spiders.wrong(&fixture.name, None).unwrap();
+    assert!(wrong.contains("the secret of the project books") && !wrong.contains("s3cret"), "{wrong}");
+    set_secret(&fixture, "books", r#"{"TOKEN": "s3cret"}"#, &key('1')).await;
+    fixture.spiders.grants.refresh().await;
+    fixture.spiders.look_again();
+    assert!(fixture.spiders.get(&fixture.name).is_some());
+}
+
+#[tokio::test]
+async fn a_spider_that_was_loaded_before_its_project_was_known_gets_the_secret_before_its_first_work() {
+    let fixture = Fixture::new();
+    fixture.write("[handler]\nrun = ['/bin/true']\n");
+    let books = "books".parse().unwrap();
+    fixture.projects.create(&books).await.unwrap();
+    fixture.projects.add_spider(&books, &fixture.name).await.unwrap();
+    assert!(fixture.spiders.get(&fixture.name).unwrap().project().is_none());
+    fixture.spiders.learn_project(&fixture.name, &Health::default()).await.unwrap();
+    assert_eq!(fixture.spiders.get(&fixture.name).unwrap().project(), Some(&books));
 }

@@ -29,6 +29,12 @@ pub enum Unready {
     /// Its program cannot be run here.
     #[error("[handler] run: {0}")]
     Program(#[from] CannotRun),
+    /// The secret of its project cannot be given to its program here.
+    #[error("{0}")]
+    Secret(String),
+    /// The code of its project is not here.
+    #[error("{0}")]
+    Code(String),
     /// A crawl brings a program that the files of this machine do not have.
     #[error("its [handler] is not that of {}, and a worker runs only what its own files say: a crawl that was opened before that was changed has to be cancelled", .0.display())]
     ForeignProgram(PathBuf),

@@ -36,7 +36,7 @@ type Fields = serde_json::Map<String, serde_json::Value>;
 pub(super) fn view(claimed: &Claimed, spider: &LoadedSpider, task: &Task, settings: &Settings) -> TaskView {
     TaskView {
         id: task.key.id(),
-        project: task.new.project.clone().unwrap_or_default(),
+        project: spider.project().or(task.new.project.as_ref()).cloned().unwrap_or_default(),
         spider: spider.spider.name.clone(),
         crawl: claimed.message.crawl.id.clone(),
         recipe: task.new.recipe.clone(),

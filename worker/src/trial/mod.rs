@@ -206,7 +206,7 @@ fn running(spider: &Spider, folder: PathBuf, proxy: &Arc<HandlerProxy>) -> Resul
     }
     let fetcher = Fetcher::from_spider(spider, &proxy.settings().fetch)?;
     let access = proxy.access(spider, &fetcher)?;
-    Ok(Running::new(spider, folder, access, true)?)
+    Ok(Running::new(spider, Default::default(), folder, access, true)?)
 }
 
 fn not_read(why: impl ToString) -> Untried {

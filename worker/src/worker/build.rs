@@ -159,6 +159,6 @@ fn load_spiders(
 ) -> Result<Arc<Spiders>, RunError> {
     let (sinks, proxy) = (Arc::clone(&ports.sink_factory), Arc::clone(proxy));
     let proxy: ProxyForPrograms = Box::new(move |spider, fetcher| proxy.access(spider, fetcher));
-    let log = context.log.clone();
-    Ok(Arc::new(Spiders::new(&context.settings, folder, sinks, threads.clone(), proxy, log)?))
+    let (grants, log) = (Arc::clone(&ports.grants), context.log.clone());
+    Ok(Arc::new(Spiders::new(&context.settings, folder, sinks, grants, threads.clone(), proxy, log)?))
 }

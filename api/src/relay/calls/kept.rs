@@ -7,14 +7,15 @@ use tracing::info;
 use trawl_common::logs::LogEntry;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Claim as HeldClaim, Error, ErrorKind, Page, StoredSession};
-use trawl_common::relay::{Log, Look, Pause, Put, ReadSession, Text, WriteSession};
+use trawl_common::project::Grant;
+use trawl_common::relay::{Log, Look, Pause, Put, ReadGrants, ReadSession, Text, WriteSession};
 use trawl_common::session::{SessionId, SessionOwner};
 use trawl_common::spider::page_history::Visited;
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 
 use super::{MAX_THINGS, Result, Serve, at_most, check, may_see};
-use crate::relay::guard;
+use crate::relay::guard::{self, Refusal};
 use crate::relay::session::Session;
 use crate::relay::spiders::CrawlSpider;
 
@@ -98,6 +99,19 @@ impl Serve for Text {
 /// Returns the error for a crawl of which a runner holds nothing, or nothing any more.
 fn not_its_own(crawl: &CrawlRef) -> Error {
     Error::new(ErrorKind::Stale, format_args!("the runner holds nothing of the crawl {}", crawl.id))
+}
+
+#[async_trait]
+impl Serve for ReadGrants {
+    /// Says what the projects of spiders grant, by the access that the runner has now.
+    async fn serve(self, session: &Arc<Session>) -> Result<Vec<Option<Grant>>> {
+        at_most(self.spiders.len(), MAX_THINGS)?;
+        let known = session.runner();
+        let now = session.relay.runners.runner(&known.name).await?.filter(|runner| runner.key == known.key);
+        let Some(runner) = now else { return Err(Refusal::Forbidden("its access was taken back")) };
+        let grants = session.engine.ports.grants.grants(&self.spiders).await?;
+        Ok(grants.into_iter().map(|grant| grant.map(|grant| guard::grant(&runner, grant))).collect())
+    }
 }
 
 #[async_trait]

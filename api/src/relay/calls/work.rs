@@ -1,6 +1,6 @@
 //! The calls about work: it is handed out, started, held, settled and given back.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,17 +11,20 @@ use trawl_common::clock;
 use trawl_common::frontier::StartReply;
 use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::message::Message;
+use trawl_common::names::SpiderName;
 use trawl_common::ports::{
     BeatReply, Claim as HeldClaim, Claimed, Completion, Disposition, ErrorKind, OpenCrawl, Settled,
     Settlement, one_each,
 };
 use trawl_common::relay::{
-    Beat, Beaten, Call, Claim, EndedAt, Extend, HasSeen, Leave, POLL, Recorded, Settle, Start, StartTask,
+    Beat, Beaten, Call, Claim, EndedAt, Extend, HasSeen, Leave, Outcome, POLL, Recorded, Settle, Start,
+    StartTask,
 };
 use trawl_common::time::UnixMs;
 
 use super::{MAX_THINGS, Result, Serve, at_most, may_see};
 use crate::relay::guard;
+use crate::relay::projects::OfWork;
 use crate::relay::replies;
 use crate::relay::session::{Held, Session};
 
@@ -90,9 +93,7 @@ async fn divide(session: &Session, claimed: Vec<Claimed>) -> Result<(Vec<Claimed
     let runner = session.runner();
     for mut claimed in claimed {
         let message = &claimed.message;
-        let of_crawl = session.engine.projects.of(&message.crawl).await?;
-        let own = message.work.task().and_then(|task| task.new.project.clone());
-        let project = own.unwrap_or_else(|| of_crawl.clone());
+        let OfWork { project, of_crawl } = session.engine.projects.of_work(message).await?;
         if !runner.is_assigned(&project) {
             foreign.push(claimed);
             continue;
@@ -185,6 +186,9 @@ impl Serve for Settle {
     async fn serve(self, session: &Arc<Session>) -> Result<Recorded> {
         at_most(self.batch.len(), MAX_THINGS)?;
         let (runner, mut seen) = (session.runner(), HashSet::new());
+        let handed_to = spiders_handed_to(&self.batch);
+        at_most(handed_to.len(), MAX_THINGS)?;
+        let owners = session.engine.projects.owners(handed_to).await?;
         let (mut places, mut named, mut batch) = (Vec::new(), Vec::new(), Vec::new());
         for (at, outcome) in self.batch.into_iter().enumerate() {
             let Some(held) = session.held(&outcome.claim) else { continue };
@@ -196,7 +200,7 @@ impl Serve for Settle {
                 Disposition::Finish(completion) => completion.links.clone(),
                 _ => Vec::new(),
             });
-            batch.push(guard::settlement(held, &spider, &runner, &session.worker, outcome)?);
+            batch.push(guard::settlement(held, &spider, &runner, &owners, &session.worker, outcome)?);
             places.push(at);
         }
         if batch.is_empty() {
@@ -222,6 +226,15 @@ impl Serve for Settle {
     fn slot(&self) -> Option<replies::Slot> {
         Some(replies::Slot { name: Self::NAME, most: 32 })
     }
+}
+
+/// Returns the other spiders to which outcomes hand work.
+fn spiders_handed_to(batch: &[Outcome]) -> BTreeSet<SpiderName> {
+    let completions = batch.iter().filter_map(|outcome| match &outcome.disposition {
+        Disposition::Finish(completion) => Some(completion),
+        _ => None,
+    });
+    completions.flat_map(|completion| completion.elsewhere.iter().map(|(spider, _)| spider.clone())).collect()
 }
 
 #[async_trait]

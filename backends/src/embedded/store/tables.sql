@@ -227,6 +227,19 @@ CREATE TABLE runners (
     access TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Projects that people have made, each with its sealed secret, and the spiders of each.
+CREATE TABLE projects (
+    name    TEXT PRIMARY KEY,
+    created INTEGER NOT NULL,
+    secret  TEXT,
+    source  TEXT,
+    wanted  TEXT
+) STRICT, WITHOUT ROWID;
+CREATE TABLE project_spiders (
+    spider  TEXT PRIMARY KEY,
+    project TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- Why crawls are paused, where no person has done so.
 CREATE TABLE pauses (
     crawl INTEGER PRIMARY KEY,

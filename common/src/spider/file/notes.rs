@@ -44,6 +44,11 @@ impl<'a> Notes<'a> {
         self.origin.is_tried()
     }
 
+    /// Whether the text was fetched by Git.
+    pub(super) fn is_fetched(&self) -> bool {
+        self.origin.is_fetched()
+    }
+
     /// Returns the settings that confine the text; `None` if nothing does.
     pub(super) fn limits(&self) -> Option<&'a settings::Spiders> {
         self.origin.limits()

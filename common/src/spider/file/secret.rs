@@ -14,9 +14,12 @@ pub(super) fn secret(given: &Given<'_>) -> Option<Secret> {
 }
 
 /// Like [`secret`], for a program, which may use any variable: a program that a worker runs is defined by the
-/// worker's own file.
+/// worker's own file, unless that was fetched by Git.
 pub(super) fn secret_of_program(given: &Given<'_>) -> Option<Secret> {
-    read(given, any_variable)
+    match given.notes.is_fetched() {
+        true => read(given, variable),
+        false => read(given, any_variable),
+    }
 }
 
 fn read<'a>(

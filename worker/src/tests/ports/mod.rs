@@ -18,6 +18,7 @@ use trawl_common::frontier::{Key, StartReply, Task, Work};
 use trawl_common::names::CrawlRef;
 use trawl_common::politeness::gcra::Schedule;
 use trawl_common::ports::{Claimed, NewWork, OpenCrawl, Terms, WorkerPorts};
+use trawl_common::projects::Keeper;
 use trawl_common::request::NewRequest;
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
@@ -110,6 +111,7 @@ impl Memory {
             pages: Arc::new(NoPages),
             sessions: idle.sessions(),
             control: idle.control(),
+            grants: Arc::new(Keeper::new(idle.projects(), None)),
             sink_factory: Arc::new(Items(self.clone())),
             logs: idle.logs(),
             ended_tasks: idle.ended_tasks(),

@@ -1,0 +1,137 @@
+//! The code of projects that comes from Git, in the versions that this worker has taken.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{error, info};
+use trawl_common::fleet_log::LogWriter;
+use trawl_common::logs::LogLevel;
+use trawl_common::names::ProjectName;
+use trawl_common::project::{Commit, Grant, Wanted};
+use trawl_common::settings;
+use trawl_handlers::Supervisor;
+use trawl_handlers::checkout::{Checkouts, NotTaken};
+
+use super::Unready;
+
+/// Time until a version that could not be fetched is fetched again.
+const AGAIN_AFTER: Duration = Duration::from_secs(30);
+
+/// The versions of projects on this machine.
+pub(super) struct ProjectCode {
+    /// None if the settings name no folder for them.
+    checkouts: Option<Checkouts>,
+    projects: Mutex<HashMap<ProjectName, State>>,
+    log: LogWriter,
+}
+
+/// The state of a project whose code comes from Git.
+#[derive(Default)]
+struct State {
+    taken: Option<Arc<Taken>>,
+    /// The version that was not taken last.
+    refused: Option<Refused>,
+    /// The version that is being taken.
+    taking: Option<AbortOnDropHandle<()>>,
+}
+
+/// A version that was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Taken {
+    pub(super) commit: Commit,
+    pub(super) folder: PathBuf,
+}
+
+struct Refused {
+    wanted: Wanted,
+    why: String,
+    /// When it is tried again; never if its setup has failed.
+    again: Option<Instant>,
+}
+
+impl ProjectCode {
+    pub(super) fn new(settings: &settings::Projects, log: LogWriter) -> Arc<Self> {
+        let checkouts = Checkouts::new(settings, Supervisor::default());
+        Arc::new(Self { checkouts, projects: Mutex::default(), log })
+    }
+
+    /// Returns the version by which a project's spiders work; `None` if their files are those of this machine.
+    pub(super) fn of(&self, grant: &Grant) -> Result<Option<Arc<Taken>>, Unready> {
+        let Grant { project, wanted: Some(Wanted { commit, .. }), .. } = grant else { return Ok(None) };
+        let not_here =
+            |why: &str| Err(Unready::Code(format!("the version {commit} of the project {project} {why}")));
+        if self.checkouts.is_none() {
+            return not_here("comes from Git, and projects.dir of this machine names no folder for it");
+        }
+        let projects = self.projects.lock();
+        let state = projects.get(project);
+        match state.and_then(|state| state.taken.clone()) {
+            Some(taken) => Ok(Some(taken)),
+            None => match state.and_then(|state| state.refused.as_ref()) {
+                Some(refused) => not_here(&format!("was not taken: {}", refused.why)),
+                None => not_here("is being fetched"),
+            },
+        }
+    }
+
+    /// Begins to take versions that are wanted and not taken.
+    pub(super) fn tend(self: &Arc<Self>, grants: impl IntoIterator<Item = Grant>) {
+        let Some(checkouts) = &self.checkouts else { return };
+        let mut projects = self.projects.lock();
+        for Grant { project, wanted, .. } in grants {
+            let Some(wanted) = wanted else { continue };
+            let state = projects.entry(project.clone()).or_default();
+            if state.is_settled(&wanted) {
+                continue;
+            }
+            let (code, checkouts) = (Arc::clone(self), checkouts.clone());
+            let taking = async move {
+                let taken = checkouts.take(&project, &wanted).await;
+                code.note(project, wanted, taken);
+            };
+            state.taking = Some(AbortOnDropHandle::new(tokio::spawn(taking)));
+        }
+    }
+
+    /// Notes what became of a version.
+    fn note(&self, project: ProjectName, wanted: Wanted, taken: Result<PathBuf, NotTaken>) {
+        let commit = wanted.commit.clone();
+        let mut projects = self.projects.lock();
+        let state = projects.entry(project.clone()).or_default();
+        state.taking = None;
+        match taken {
+            Ok(folder) => {
+                info!(%project, %commit, "a new version of the project is used");
+                let text = format!("the project {project}: its version {commit} is used");
+                self.log.write(self.log.entry(LogLevel::Info, text));
+                (state.taken, state.refused) = (Some(Arc::new(Taken { commit, folder })), None);
+            }
+            Err(error) => {
+                let why = error.to_string();
+                if state.refused.as_ref().is_none_or(|before| before.wanted != wanted || before.why != why) {
+                    error!(%project, %commit, error = why, "a version of the project is not taken");
+                    let text = format!("the project {project}: its version {commit} is not taken: {why}");
+                    self.log.write(self.log.entry(LogLevel::Error, text));
+                }
+                let again = matches!(error, NotTaken::Fetch(_)).then(|| Instant::now() + AGAIN_AFTER);
+                state.refused = Some(Refused { wanted, why, again });
+            }
+        }
+    }
+}
+
+impl State {
+    /// Returns whether nothing is to be done about a version now.
+    fn is_settled(&self, wanted: &Wanted) -> bool {
+        let is_taken = self.taken.as_ref().is_some_and(|taken| taken.commit == wanted.commit);
+        let is_refused = self.refused.as_ref().is_some_and(|refused| {
+            refused.wanted == *wanted && refused.again.is_none_or(|again| Instant::now() < again)
+        });
+        is_taken || is_refused || self.taking.is_some()
+    }
+}
