@@ -156,7 +156,7 @@ pub(crate) async fn get_project(
 /// A change of a project
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Change {
+pub(crate) struct ProjectChange {
     /// Spiders that it gets
     #[serde(default)]
     #[schema(value_type = Vec<String>)]
@@ -167,13 +167,13 @@ pub(crate) struct Change {
     remove_spiders: Vec<SpiderName>,
     /// The repository and the branch that its code comes from; `null` leaves it as it is
     #[serde(default)]
-    git: Option<Git>,
+    git: Option<ProjectSource>,
 }
 
 /// Where the code of a project comes from
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Git {
+struct ProjectSource {
     /// `https://…`, `ssh://…` or `file:///…`, without a password
     #[schema(value_type = String)]
     clone_url: CloneUrl,
@@ -184,7 +184,7 @@ struct Git {
 /// Changes a project: which spiders it has, and where its code comes from. Workers notice within seconds
 #[utoipa::path(
     post, path = "/api/v1/projects/{project}", tag = "spiders", security(("token" = [])),
-    params(("project" = String, Path, description = "The project")), request_body = Change,
+    params(("project" = String, Path, description = "The project")), request_body = ProjectChange,
     responses(
         (status = 200, body = Project),
         (status = 404, description = "Nobody has made such a project"),
@@ -194,7 +194,7 @@ struct Git {
 pub(crate) async fn change_project(
     State(api): State<Arc<Api>>,
     Segment(project): Segment<ProjectName>,
-    extract::Json(Change { add_spiders, remove_spiders, git }): extract::Json<Change>,
+    extract::Json(ProjectChange { add_spiders, remove_spiders, git }): extract::Json<ProjectChange>,
 ) -> Result<Json<Project>, Problem> {
     check_number(&add_spiders)?;
     check_number(&remove_spiders)?;
@@ -202,7 +202,7 @@ pub(crate) async fn change_project(
         api.backend.projects.remove_spider(&project, spider).await?;
     }
     api.add_spiders(&project, &add_spiders).await?;
-    if let Some(Git { clone_url, branch }) = git
+    if let Some(ProjectSource { clone_url, branch }) = git
         && !api.backend.projects.set_source(&project, Some(&Source { clone_url, branch })).await?
     {
         return Err(not_made(&project));

@@ -992,14 +992,11 @@ export interface components {
             /** @description There is more to do: repeat the request with this `cursor` */
             next?: string;
         };
-        /** @description A change of a project */
-        Change: {
-            /** @description Spiders that it gets */
-            add_spiders?: string[];
-            git?: null | components["schemas"]["Git"];
-            /** @description Spiders that it loses */
-            remove_spiders?: string[];
-        };
+        /**
+         * @description The change in a page's content when it was last fetched
+         * @enum {string}
+         */
+        Change: "new" | "changed" | "unchanged" | "gone";
         /** @description The contents of a spider's file, and the mistakes in it */
         Checked: {
             /** @description The arguments that it declares */
@@ -1303,12 +1300,6 @@ export interface components {
         /** @description The project that was forgotten */
         ForgottenProject: {
             project: string;
-        };
-        /** @description Where the code of a project comes from */
-        Git: {
-            branch: string;
-            /** @description `https://…`, `ssh://…` or `file:///…`, without a password */
-            clone_url: string;
         };
         /** @description The new state of a schedule */
         Holding: {
@@ -1732,6 +1723,20 @@ export interface components {
             secret: boolean;
             /** @description Its spiders, which are no other project's */
             spiders: string[];
+        };
+        /** @description A change of a project */
+        ProjectChange: {
+            /** @description Spiders that it gets */
+            add_spiders?: string[];
+            git?: null | components["schemas"]["ProjectSource"];
+            /** @description Spiders that it loses */
+            remove_spiders?: string[];
+        };
+        /** @description Where the code of a project comes from */
+        ProjectSource: {
+            branch: string;
+            /** @description `https://…`, `ssh://…` or `file:///…`, without a password */
+            clone_url: string;
         };
         /** @description The projects that people have made */
         Projects: {
@@ -3360,7 +3365,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Change"];
+                "application/json": components["schemas"]["ProjectChange"];
             };
         };
         responses: {
