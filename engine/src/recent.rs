@@ -16,7 +16,7 @@ pub(crate) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The latest writes that a store may lose in a crash: Redis writes its file each second, and may be a second late.
 const UNSYNCED: Duration = Duration::from_secs(3);
 
-/// What was admitted since the last look at the store, and shortly before.
+/// The admissions since the last look at the store, and shortly before.
 pub(crate) struct Recent(Mutex<State>);
 
 struct State {

@@ -1,4 +1,4 @@
-//! What a producer has admitted in the second that Redis loses is admitted again.
+//! Admissions that Redis loses with its last second are made again by their producer.
 
 use trawl_backends::redis::RedisRecords;
 use trawl_common::frontier::outcome::{Skip, Terminal};
