@@ -120,7 +120,7 @@ async fn what_a_spider_of_a_project_does_is_that_projects_work_whatever_the_task
     tasks(&serving.backend, "books", &[names_another]).await;
     tasks(&serving.backend, "free", &[r#""2""#]).await;
     let claimed = liar.call(Claim { tasks: true, most: 9 }).await.unwrap();
-    let recipes: Vec<_> = claimed.iter().map(|claimed| recipe(claimed)).collect();
+    let recipes: Vec<_> = claimed.iter().map(recipe).collect();
     assert_eq!(recipes, ["2"], "that of books is the shop's");
     let hand = honest.join();
     let mut got = Vec::new();
