@@ -110,7 +110,11 @@ async fn a_spool_that_is_large_enough_becomes_a_file_while_others_go_on() {
     let shelf = ParquetShelf { folder: folder.path().to_owned(), rotate: ByteSize(1) };
     let sink = shelf.open().await;
     let all = pages(0..40);
-    for part in all.chunks(10) {
+    sink.put(&all[..10]).await.unwrap();
+    while finished(folder.path()).is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    for part in all[10..].chunks(10) {
         sink.put(part).await.unwrap();
     }
     sink.close().await.unwrap();

@@ -3,6 +3,7 @@
 mod frontier;
 mod hosts;
 mod pages;
+mod projects;
 mod texts;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -18,7 +19,6 @@ use trawl_common::frontier::{Key, StartReply, Task, Work};
 use trawl_common::names::CrawlRef;
 use trawl_common::politeness::gcra::Schedule;
 use trawl_common::ports::{Claimed, NewWork, OpenCrawl, Terms, WorkerPorts};
-use trawl_common::projects::Keeper;
 use trawl_common::request::NewRequest;
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
@@ -27,6 +27,7 @@ use trawl_testkit::stand_ins::NoPages;
 
 pub(in crate::tests) use self::hosts::Schedules;
 use self::pages::Items;
+use self::projects::NoProjects;
 
 /// All ports of one worker.
 #[derive(Clone, Default)]
@@ -111,7 +112,7 @@ impl Memory {
             pages: Arc::new(NoPages),
             sessions: idle.sessions(),
             control: idle.control(),
-            grants: Arc::new(Keeper::new(idle.projects(), None)),
+            grants: Arc::new(NoProjects),
             sink_factory: Arc::new(Items(self.clone())),
             logs: idle.logs(),
             ended_tasks: idle.ended_tasks(),
