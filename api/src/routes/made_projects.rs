@@ -237,7 +237,11 @@ pub(crate) async fn pull_project(
 #[utoipa::path(
     post, path = "/api/v1/projects/{project}/secret", tag = "spiders", security(("token" = [])),
     params(("project" = String, Path, description = "The project")), request_body = serde_json::Value,
-    responses((status = 200, body = Project), (status = 404, description = "Nobody has made such a project"))
+    responses(
+        (status = 200, body = Project),
+        (status = 404, description = "Nobody has made such a project"),
+        (status = 409, description = "The API has no key that seals secrets"),
+    )
 )]
 pub(crate) async fn set_secret(
     State(api): State<Arc<Api>>,
@@ -253,9 +257,8 @@ pub(crate) async fn set_secret(
         NoProjectSecret::NoObject => Problem::malformed(format_args!("body: {why}")),
     })?;
     let backend = &api.backend;
-    let is_set =
-        projects::set_secret(&*backend.projects, &backend.settings.secrets, &project, &secret).await?;
-    if is_set { api.made(&project).await } else { Err(not_made(&project)) }
+    let is_set = projects::set_secret(&*backend.projects, &backend.settings.secrets, &project, &secret).await;
+    if is_set.map_err(in_conflict)? { api.made(&project).await } else { Err(not_made(&project)) }
 }
 
 /// Removes the secret of a project

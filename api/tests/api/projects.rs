@@ -97,7 +97,7 @@ async fn no_error_shows_a_secret(fixture: &Fixture) {
     let keyless = fixture.post_json(&at, &json!({ "TOKEN": "s3cret" })).await;
     let detail = keyless.body["detail"].as_str().unwrap();
     assert!(
-        keyless.status == 502 && detail.contains("secrets.key_file") && !detail.contains("s3cret"),
+        keyless.status == 409 && detail.contains("secrets.key_file") && !detail.contains("s3cret"),
         "{detail}"
     );
 }

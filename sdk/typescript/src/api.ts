@@ -3575,6 +3575,15 @@ export interface operations {
                 };
             };
             408: components["responses"]["Problem408"];
+            /** @description The API has no key that seals secrets */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             413: components["responses"]["Problem413"];
             415: components["responses"]["Problem415"];
             421: components["responses"]["Problem421"];
