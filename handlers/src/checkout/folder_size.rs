@@ -1,12 +1,12 @@
-//! The size of a folder while programs write to it.
+//! Watches the size of a version while it is fetched and set up.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
+
+use crate::exec::disk::has_more_with;
 
 /// Maximum size of a version in bytes, with all that its setup installs.
 pub(super) const MAX_BYTES: u64 = 4 << 30;
@@ -24,33 +24,16 @@ pub(super) async fn exceeded(folder: Option<&Path>) {
         sleep(INTERVAL).await;
         let folder = folder.to_owned();
         // It fails only when the process ends.
-        if spawn_blocking(move || is_exceeded(folder, MAX_BYTES, MAX_ENTRIES)).await.unwrap_or(false) {
+        if spawn_blocking(move || has_more_with(&folder, 0, MAX_BYTES, MAX_ENTRIES)).await.unwrap_or(false) {
             return;
         }
     }
 }
 
-fn is_exceeded(folder: PathBuf, most_bytes: u64, most_entries: usize) -> bool {
-    let (mut bytes, mut entries, mut folders) = (0, 0, vec![folder]);
-    while let Some(folder) = folders.pop() {
-        // What is removed meanwhile counts for nothing.
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let Ok(metadata) = entry.metadata() else { continue };
-            entries += 1;
-            bytes += metadata.blocks() * 512;
-            if bytes > most_bytes || entries > most_entries {
-                return true;
-            }
-            if metadata.is_dir() {
-                folders.push(entry.path());
-            }
-        }
-    }
-    false
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -59,7 +42,7 @@ mod tests {
         fs::create_dir(folder.path().join("below")).unwrap();
         fs::write(folder.path().join("below/file"), vec![1; 100_000]).unwrap();
         std::os::unix::fs::symlink("/", folder.path().join("all")).unwrap();
-        let is = |bytes, entries| is_exceeded(folder.path().to_owned(), bytes, entries);
+        let is = |bytes, entries| has_more_with(folder.path(), 0, bytes, entries);
         assert!(!is(200_000, 3));
         assert!(is(90_000, 3));
         assert!(is(200_000, 2));

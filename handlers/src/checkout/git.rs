@@ -8,10 +8,9 @@ use trawl_common::names::ProjectName;
 use trawl_common::project::{CloneUrl, Commit, Source, Wanted};
 use trawl_common::settings::Projects;
 
-use super::run::{self, Bounds, Failed, run};
+use super::run::{Bounds, Command, Failed, run};
 use crate::locate::locate;
 use crate::program::{Supervisor, USUAL_PATH, variable};
-use crate::supervised::Launch;
 
 /// Time limit for a command.
 const TIME: Duration = Duration::from_secs(5 * 60);
@@ -87,30 +86,26 @@ impl<'a> Git<'a> {
 
     async fn run(&self, command: &[&str], folder: &Path, bounds: &Bounds<'_>) -> Result<Vec<u8>, Failed> {
         let file = program(folder)?;
-        let mut variables = run::environment();
-        variables.extend([
+        let mut variables = vec![
             ("GIT_ALLOW_PROTOCOL", OsString::from(self.settings.as_list())),
             ("GIT_TERMINAL_PROMPT", "0".into()),
             ("GIT_ASKPASS", "/bin/false".into()),
             ("SSH_ASKPASS", "/bin/false".into()),
             ("GIT_SSH_COMMAND", "ssh -oBatchMode=yes".into()),
             ("GIT_LFS_SKIP_SMUDGE", "1".into()),
-        ]);
+        ];
         variables.extend(std::env::var_os("SSH_AUTH_SOCK").map(|socket| ("SSH_AUTH_SOCK", socket)));
         let settings = SETTINGS.iter().flat_map(|setting| ["-c", setting]);
-        let launch = Launch {
+        let git = Command {
             supervisor: self.supervisor,
-            name: self.project.as_str(),
+            project: self.project,
             file: &file,
             arguments: settings.chain(command.iter().copied()).map(OsString::from).collect(),
             folder,
-            variables: variables.iter().map(|(name, value)| (*name, value.as_os_str())).collect(),
-            memory: run::MEMORY,
-            disk: run::DISK,
-            shows_stderr: false,
+            variables,
         };
         let told = |failed| Failed::within(&format!("git {}", command[0]), failed);
-        run(launch, bounds).await.map_err(told)
+        run(git, bounds).await.map_err(told)
     }
 }
 

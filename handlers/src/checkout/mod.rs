@@ -19,9 +19,8 @@ use trawl_common::project::{Commit, Source, Wanted};
 use trawl_common::settings::Projects;
 
 use self::git::Git;
-use self::run::{Bounds, Failed, run};
+use self::run::{Bounds, Command, Failed, run};
 use crate::program::Supervisor;
-use crate::supervised::Launch;
 
 /// The program at the top of a repository that sets a version up.
 const SETUP: &str = "setup";
@@ -97,19 +96,15 @@ impl Checkouts {
         if !file.exists() {
             return Ok(());
         }
-        let variables = run::environment();
-        let launch = Launch {
+        let setup = Command {
             supervisor: &self.supervisor,
-            name: project.as_str(),
+            project,
             file: &file,
             arguments: Vec::new(),
             folder,
-            variables: variables.iter().map(|(name, value)| (*name, value.as_os_str())).collect(),
-            memory: run::MEMORY,
-            disk: run::DISK,
-            shows_stderr: false,
+            variables: Vec::new(),
         };
-        run(launch, &Bounds { time: SETUP_TIME, folder: Some(folder) }).await.map(drop)
+        run(setup, &Bounds { time: SETUP_TIME, folder: Some(folder) }).await.map(drop)
     }
 }
 

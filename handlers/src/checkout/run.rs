@@ -6,22 +6,35 @@ use std::path::Path;
 use std::time::Duration;
 
 use tokio::time::timeout;
+use trawl_common::names::ProjectName;
 use trawl_common::text::printable;
 
 use super::folder_size::{self, MAX_BYTES};
 use crate::exec::Report;
 use crate::output;
-use crate::program::{USUAL_PATH, variable};
+use crate::program::{Supervisor, USUAL_PATH, variable};
 use crate::supervised::{End, Launch};
 
 /// Maximum memory of a command in bytes.
-pub(super) const MEMORY: u64 = 1 << 30;
+const MEMORY: u64 = 1 << 30;
 
 /// Maximum size of a command's temporary files in bytes.
-pub(super) const DISK: u64 = 4 << 30;
+const DISK: u64 = 4 << 30;
 
 /// Maximum number of lines, and of bytes of each, that are told of a command that failed.
 const TOLD: (usize, usize) = (20, 400);
+
+/// A command of a project.
+pub(super) struct Command<'a> {
+    pub(super) supervisor: &'a Supervisor,
+    pub(super) project: &'a ProjectName,
+    pub(super) file: &'a Path,
+    pub(super) arguments: Vec<OsString>,
+    /// The folder that it runs in.
+    pub(super) folder: &'a Path,
+    /// Variables of its environment, beside those of every command.
+    pub(super) variables: Vec<(&'static str, OsString)>,
+}
 
 /// The bounds of a command, beside its memory.
 pub(super) struct Bounds<'a> {
@@ -69,7 +82,20 @@ impl fmt::Display for Failed {
 }
 
 /// Runs a command to its end. Returns the end of its output.
-pub(super) async fn run(launch: Launch<'_>, bounds: &Bounds<'_>) -> Result<Vec<u8>, Failed> {
+pub(super) async fn run(command: Command<'_>, bounds: &Bounds<'_>) -> Result<Vec<u8>, Failed> {
+    let Command { supervisor, project, file, arguments, folder, variables } = command;
+    let variables = [environment(), variables].concat();
+    let launch = Launch {
+        supervisor,
+        name: project.as_str(),
+        file,
+        arguments,
+        folder,
+        variables: variables.iter().map(|(name, value)| (*name, value.as_os_str())).collect(),
+        memory: MEMORY,
+        disk: DISK,
+        shows_stderr: false,
+    };
     let (mut running, stdin, stdout) =
         launch.start().map_err(|error| Failed::new(format!("cannot be started: {error}")))?;
     // It is asked nothing.
@@ -88,7 +114,7 @@ pub(super) async fn run(launch: Launch<'_>, bounds: &Bounds<'_>) -> Result<Vec<u
 }
 
 /// Returns the environment of every command.
-pub(super) fn environment() -> Vec<(&'static str, OsString)> {
+fn environment() -> Vec<(&'static str, OsString)> {
     vec![
         ("PATH", variable("PATH", USUAL_PATH)),
         ("HOME", variable("HOME", "/")),

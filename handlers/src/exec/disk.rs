@@ -1,4 +1,4 @@
-//! The contents of a program's folder.
+//! The size of a folder while programs write to it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,7 +15,13 @@ const BLOCK: u64 = 512;
 /// Whether the contents of `folder` take more than `most` bytes of disk, or are more than `most_files` files and
 /// folders. Links are not followed. Deleted files count as long as a process below this one has them open.
 pub(super) fn has_more(folder: &Path, most: u64, most_files: usize) -> bool {
-    let (mut bytes, mut files) = (deleted_bytes(folder), 0);
+    has_more_with(folder, deleted_bytes(folder), most, most_files)
+}
+
+/// Whether `bytes` and the contents of `folder` take more than `most` bytes of disk, or these are more than `most_files`
+/// files and folders. Links are not followed, and files that are deleted meanwhile do not count.
+pub(crate) fn has_more_with(folder: &Path, mut bytes: u64, most: u64, most_files: usize) -> bool {
+    let mut files = 0;
     let mut to_look_at = vec![folder.to_owned()];
     while let Some(folder) = to_look_at.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

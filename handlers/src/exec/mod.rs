@@ -12,7 +12,7 @@
 //! No process can clean up after its own death: if the supervisor is killed, the program dies with it (its parent-death
 //! signal), and the worker looks for the processes that the program had started.
 
-mod disk;
+pub(crate) mod disk;
 mod order;
 pub(crate) mod processes;
 mod report;

@@ -30,14 +30,12 @@ const RECOVERY_TIME: Duration = Duration::from_secs(30);
 
 /// Whether a browser may be to render this page.
 pub(super) fn may_be_rendered(job: &ClaimedUrl, response: &Response) -> bool {
-    job.spider.passage.is_some()
-        && is_html(response.content_type(), &response.body)
-        && rendering(job, response).is_none_or(|rendering| rendering.is_wanted)
+    is_for_browsers(job, response) && rendering(job, response).is_none_or(|rendering| rendering.is_wanted)
 }
 
 /// Whether a browser renders this page before it is read.
 pub(super) fn is_rendered_unread(job: &ClaimedUrl, response: &Response) -> bool {
-    may_be_rendered(job, response) && rendering(job, response).is_some()
+    is_for_browsers(job, response) && rendering(job, response).is_some_and(|rendering| rendering.is_wanted)
 }
 
 /// Whether a browser renders this page after it was read as it was sent.
@@ -48,6 +46,11 @@ pub(super) fn is_rendered_once_read(job: &ClaimedUrl, response: &Response, read:
     let Rendering { rule, is_wanted } = job.spider.extractor.rendering_once_read(response, read);
     let is_promising = || rule.render == Render::Always || job.spider.gains.is_promising(read.kind, &job.url);
     is_wanted && is_promising()
+}
+
+/// Whether it is an HTML page of a spider that has a browser.
+fn is_for_browsers(job: &ClaimedUrl, response: &Response) -> bool {
+    job.spider.passage.is_some() && is_html(response.content_type(), &response.body)
 }
 
 /// Returns the decision about an HTML page, if it can be made before the page is read.
