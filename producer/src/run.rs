@@ -273,7 +273,7 @@ impl Reading {
         let pages = ports.filter(|_| plan.html == Html::IsThePage).map(|ports| {
             let (fetcher, spider) = (Arc::clone(&fetcher), Arc::clone(&plan.spider));
             Arc::new(PageSources::new(
-                ports.clone(),
+                Arc::clone(&ports.cache),
                 fetcher,
                 schedules.clone(),
                 spider,

@@ -28,6 +28,7 @@ mod robots;
 mod rules;
 mod sent;
 mod session;
+mod shared_robots;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -47,5 +48,6 @@ pub use self::redirect::{MAX_REDIRECTS, Redirect, Trail};
 pub use self::robots::{NoRobots, Robots, RobotsWay};
 pub use self::rules::{NoPage, ban};
 pub use self::session::Session;
+pub use self::shared_robots::shared_robots;
 pub use self::threads::Threads;
 pub use self::unusable::Unusable;

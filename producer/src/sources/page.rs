@@ -3,31 +3,26 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, TryStreamExt};
-use tokio::time::sleep;
 use tracing::debug;
 use trawl_common::frontier::outcome::Failure;
 use trawl_common::host_schedules::HostSchedules;
-use trawl_common::politeness::robots::{Robots, RobotsFile, STORE_TTL};
-use trawl_common::ports::{Ports, RobotsEntry};
+use trawl_common::politeness::robots::{Robots, RobotsFile};
+use trawl_common::ports::Cache;
 use trawl_common::settings::{Politeness, Settings};
 use trawl_common::spider::{Request, Spider};
 use trawl_common::web::freshness::lifetime;
 use trawl_common::web::response::Response;
 use trawl_common::web::sniff::is_html;
 use trawl_common::web::url::{self, CanonicalUrl};
-use trawl_web::{Fetcher, RobotsWay};
+use trawl_web::{Fetcher, RobotsWay, shared_robots};
 
 use crate::sitemap::{self, Fault, Format, Found, Limits, Origin};
 
 /// How many bytes of a source are examined to find out what it is.
 pub(crate) const START_BYTES: usize = 4096;
-
-/// Interval at which to check whether another process has fetched a robots.txt.
-const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Endings of the last part of a path, or all of it, that no page has.
 const LIST_ENDINGS: &[&str] = &[".xml", ".gz", ".txt", ".rss", ".atom", ".rdf"];
@@ -35,8 +30,8 @@ const LIST_NAMES: &[&str] = &["sitemap", "feed", "rss", "atom"];
 
 /// The reader of sources that may be pages.
 pub(crate) struct PageSources {
-    /// The ports that store robots.txt files and responses.
-    ports: Ports,
+    /// The store of responses.
+    cache: Arc<dyn Cache>,
     fetcher: Arc<Fetcher>,
     schedules: HostSchedules,
     spider: Arc<Spider>,
@@ -46,14 +41,14 @@ pub(crate) struct PageSources {
 
 impl PageSources {
     pub(crate) fn new(
-        ports: Ports,
+        cache: Arc<dyn Cache>,
         fetcher: Arc<Fetcher>,
         schedules: HostSchedules,
         spider: Arc<Spider>,
         settings: Arc<Settings>,
     ) -> Self {
         let politeness = spider.politeness.apply(&settings.politeness);
-        Self { ports, fetcher, schedules, spider, settings, politeness }
+        Self { cache, fetcher, schedules, spider, settings, politeness }
     }
 
     /// Whether a source that a person named may be read here. RFC 9309 applies to discovered URLs, not to lists that a
@@ -70,35 +65,13 @@ impl PageSources {
         file.and_then(|file| Robots::new(&file, &name)).is_some_and(|robots| robots.allows(url))
     }
 
-    /// Returns the robots.txt of an origin, as stored or as fetched now.
+    /// Returns the robots.txt of an origin, as stored or as fetched now. If neither can be had, the worker tries again.
     async fn robots(&self, origin: &url::Origin) -> Option<RobotsFile> {
-        let hosts = &self.ports.hosts;
-        let lease = self.settings.fetch.timeout + self.settings.recovery.lost_after;
-        let key = self.politeness.robots_key(origin);
-        loop {
-            match hosts.robots(&key, lease).await {
-                Ok(RobotsEntry::Known(file)) => return Some(file),
-                Ok(RobotsEntry::Awaited) => sleep(CHECK_INTERVAL).await,
-                Ok(RobotsEntry::Yours) => break,
-                Err(error) => {
-                    debug!(%origin, %error, "robots.txt cannot be looked up");
-                    return None;
-                }
-            }
-        }
-        let asked = self.fetcher.robots(&self.schedules, &self.politeness, &mut RobotsWay::to(origin)).await;
-        let (kept, file) = match asked {
-            Ok(answer) => {
-                let ttl = if answer.is_lasting { STORE_TTL } else { self.settings.retry.robots_again() };
-                (hosts.keep_robots(&key, &answer.file, ttl).await, Some(answer.file))
-            }
-            // The worker requests it again once it may.
-            Err(_) => (hosts.give_up_robots(&key).await, None),
-        };
-        if let Err(error) = kept {
-            debug!(%origin, %error, "robots.txt is not kept");
-        }
-        file
+        let Self { fetcher, schedules, settings, politeness, .. } = self;
+        let key = politeness.robots_key(origin);
+        let fetch = async || fetcher.robots(schedules, politeness, &mut RobotsWay::to(origin)).await;
+        let file = shared_robots(schedules, settings, &key, fetch).await;
+        file.inspect_err(|why| debug!(%origin, ?why, "robots.txt is not known")).ok()
     }
 
     /// Keeps a page until the worker takes it. This is optional: a page that cannot be kept is requested again.
@@ -119,7 +92,7 @@ impl PageSources {
         let ttl = settings.keeps(lifetime(&page.headers, page.fetched_at));
         // The worker requests it by its canonical URL.
         let asked = self.spider.urls.canonical(url.normalised());
-        if let Err(error) = self.ports.cache.put(&asked, &page, ttl).await {
+        if let Err(error) = self.cache.put(&asked, &page, ttl).await {
             debug!(%url, %error, "page not kept");
         }
     }

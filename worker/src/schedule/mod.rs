@@ -13,7 +13,6 @@ mod ready;
 mod request;
 mod robots;
 pub(crate) mod robots_memory;
-mod robots_store;
 mod scheduler;
 mod scheduling;
 pub(crate) mod sessions;

@@ -17,11 +17,10 @@ use trawl_common::spider::Spider;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::{CanonicalUrl, Host, Origin};
-use trawl_web::{Fetcher, NoRobots, RobotsWay};
+use trawl_web::{Fetcher, NoRobots, RobotsWay, shared_robots};
 
 use super::exchange::{Rank, SlotExchange};
-use super::robots_memory::{RobotsMemory, RobotsVerdict};
-use super::robots_store::known_or_fetched;
+use super::robots_memory::{NotAllowed, RobotsMemory};
 use crate::telemetry::host_log::HostLog;
 
 /// Sends requests by the schedules that all share.
@@ -87,23 +86,31 @@ impl PoliteClient {
         spider: &AsSpider,
         url: &CanonicalUrl,
     ) -> Option<Result<HostPolicy, NotAsked>> {
-        let policy = spider.politeness.host_policy(&url.host());
-        if !policy.robots {
-            return Some(Ok(policy));
-        }
-        match self.robots.verdict(url, &spider.politeness, &spider.robots_name) {
-            RobotsVerdict::Unknown => None,
-            RobotsVerdict::Allowed(delay) => {
-                let most = self.settings.politeness.max_crawl_delay;
-                let pace = policy.pace.slowed(delay.unwrap_or_default().min(most));
-                Some(Ok(HostPolicy { pace, ..policy }))
-            }
-            RobotsVerdict::Forbidden => {
+        Some(match self.host_policy(&spider.politeness, &spider.robots_name, url) {
+            Ok(policy) => Ok(policy),
+            Err(NotAllowed::Unknown) => return None,
+            Err(NotAllowed::Forbidden) => {
                 let why = format!("{url}: robots.txt forbids it to {}", spider.robots_name);
-                Some(Err(NotAsked::Forbidden(why)))
+                Err(NotAsked::Forbidden(why))
             }
-            RobotsVerdict::Unreadable(failure) => Some(Err(NotAsked::Unreadable(failure))),
+            Err(NotAllowed::Unreadable(failure)) => Err(NotAsked::Unreadable(failure)),
+        })
+    }
+
+    /// Returns the policy of the host of `url`, slowed down as its robots.txt asks, if that allows the request.
+    pub(crate) fn host_policy(
+        &self,
+        politeness: &Politeness,
+        name: &RobotsName,
+        url: &CanonicalUrl,
+    ) -> Result<HostPolicy, NotAllowed> {
+        let policy = politeness.host_policy(&url.host());
+        if !policy.robots {
+            return Ok(policy);
         }
+        let delay = self.robots.crawl_delay(url, politeness, name)?;
+        let pace = policy.pace.slowed(delay.min(self.settings.politeness.max_crawl_delay));
+        Ok(HostPolicy { pace, ..policy })
     }
 
     /// Gets an origin's robots.txt, from the fleet or from the origin. Must run to its end: others may wait
@@ -130,7 +137,7 @@ impl PoliteClient {
         origin: &Origin,
         fetch: impl AsyncFnOnce(&mut RobotsWay) -> Result<trawl_web::Robots, NoRobots>,
     ) -> Result<(), NoRobots> {
-        let Self { settings, schedules: HostSchedules { hosts, health, .. }, robots, .. } = self;
+        let Self { settings, schedules, robots, .. } = self;
         let key = politeness.robots_key(origin);
         let fetching = async || {
             let mut way = robots.way(origin);
@@ -140,7 +147,7 @@ impl PoliteClient {
             }
             fetched
         };
-        let file = known_or_fetched(&**hosts, health, settings, &key, fetching).await?;
+        let file = shared_robots(schedules, settings, &key, fetching).await?;
         robots.remember(&settings.retry, key, name, &file);
         Ok(())
     }

@@ -9,12 +9,11 @@ use trawl_common::metrics;
 use trawl_common::politeness::gcra::Standing;
 use trawl_common::politeness::waiting::{SOON, not_before, waitlisted};
 use trawl_common::ports::Result;
-use trawl_common::settings::HostPolicy;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::Origin;
 
 use super::Scheduling;
-use super::robots_memory::RobotsVerdict;
+use super::robots_memory::NotAllowed;
 use crate::job::ClaimedUrl;
 use crate::job::settlement::aborted;
 use crate::telemetry::idle_reasons::Why;
@@ -48,29 +47,21 @@ pub(super) fn prepare(
             None => NoHostRequest::PutAside(until),
         });
     }
-    let url = job.target();
-    let policy = job.spider.politeness.host_policy(&url.host());
-    let mut pace = policy.pace;
-    if policy.robots {
-        match scheduling.asker.robots.verdict(url, &job.spider.politeness, &job.spider.robots_name) {
-            RobotsVerdict::Allowed(None) => {}
-            RobotsVerdict::Allowed(Some(delay)) => {
-                pace = pace.slowed(delay.min(scheduling.context.settings.politeness.max_crawl_delay));
-            }
-            RobotsVerdict::Forbidden => return Err(NoHostRequest::Never(Outcome::Skipped(Skip::Robots))),
-            RobotsVerdict::Unreadable(failure) => {
-                return Err(NoHostRequest::Never(job.failed(&scheduling.context.settings.retry, failure)));
-            }
-            RobotsVerdict::Unknown => return Err(NoHostRequest::Robots(url.origin())),
+    let (url, spider) = (job.target(), &job.spider);
+    let policy = scheduling.asker.host_policy(&spider.politeness, &spider.robots_name, url);
+    let policy = policy.map_err(|why| match why {
+        NotAllowed::Forbidden => NoHostRequest::Never(Outcome::Skipped(Skip::Robots)),
+        NotAllowed::Unreadable(failure) => {
+            NoHostRequest::Never(job.failed(&scheduling.context.settings.retry, failure))
         }
-    }
+        NotAllowed::Unknown => NoHostRequest::Robots(url.origin()),
+    })?;
     Ok(HostRequest {
-        pace,
         slot: message.slot,
         standing: Standing::new(message.turn.map(|(turn, _)| turn)),
         deadline: message.deadline,
         waits_for_host_only: job.waits_for_host_only,
-        ..HostRequest::new(&HostPolicy { pace, ..policy })
+        ..HostRequest::new(&policy)
     })
 }
 

@@ -27,10 +27,9 @@ enum Known {
     Unreadable(Failure),
 }
 
-/// The verdict of robots.txt on one URL.
-pub(crate) enum RobotsVerdict {
-    /// The URL may be requested, this long after another.
-    Allowed(Option<Duration>),
+/// The reason why a URL may not be requested.
+pub(crate) enum NotAllowed {
+    /// Its robots.txt forbids it.
     Forbidden,
     /// The file could not be read, so nothing may be requested.
     Unreadable(Failure),
@@ -68,20 +67,21 @@ impl Default for RobotsMemory {
 }
 
 impl RobotsMemory {
-    /// Returns the verdict on `url` for a spider with this `politeness` and this `name`.
-    pub(crate) fn verdict(
+    /// Returns the time between two requests that the robots.txt of `url` asks of a spider with this `politeness` and
+    /// this `name`, if it allows the URL.
+    pub(super) fn crawl_delay(
         &self,
         url: &CanonicalUrl,
         politeness: &Politeness,
         name: &RobotsName,
-    ) -> RobotsVerdict {
+    ) -> Result<Duration, NotAllowed> {
         let key = (politeness.robots_key(&url.origin()), name.clone());
         let remembered = self.known.get(&key).filter(|remembered| remembered.until > Instant::now());
         match remembered.map(|remembered| remembered.known) {
-            Some(Known::Rules(rules)) if rules.allows(url) => RobotsVerdict::Allowed(rules.crawl_delay()),
-            Some(Known::Rules(_)) => RobotsVerdict::Forbidden,
-            Some(Known::Unreadable(failure)) => RobotsVerdict::Unreadable(failure),
-            None => RobotsVerdict::Unknown,
+            Some(Known::Rules(rules)) if rules.allows(url) => Ok(rules.crawl_delay().unwrap_or_default()),
+            Some(Known::Rules(_)) => Err(NotAllowed::Forbidden),
+            Some(Known::Unreadable(failure)) => Err(NotAllowed::Unreadable(failure)),
+            None => Err(NotAllowed::Unknown),
         }
     }
 

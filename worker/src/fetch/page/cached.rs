@@ -17,7 +17,6 @@ use super::history::RememberedPage;
 use super::response::{Wanted, fetch, leads_to_known};
 use crate::fetch::Fetching;
 use crate::job::ClaimedUrl;
-use crate::schedule::robots_memory::RobotsVerdict;
 use crate::schedule::sessions::Visit;
 
 /// Returns the response to a job's URL, or the outcome of the job without one.
@@ -76,9 +75,7 @@ async fn cached(fetching: &Fetching, job: &ClaimedUrl, history: &RememberedPage)
 fn may_be_led(fetching: &Fetching, job: &ClaimedUrl, page: &CanonicalUrl) -> bool {
     let ClaimedUrl { url, spider, .. } = job;
     let mut trail = Trail::at(url.clone(), None, MAX_REDIRECTS);
-    let may_ask = || {
-        let verdict = fetching.scheduling.asker.robots.verdict(page, &spider.politeness, &spider.robots_name);
-        !spider.politeness.host_policy(&page.host()).robots || matches!(verdict, RobotsVerdict::Allowed(_))
-    };
+    let may_ask =
+        || fetching.scheduling.asker.host_policy(&spider.politeness, &spider.robots_name, page).is_ok();
     page.host() == url.host() && trail.follow(page.clone(), &spider.scope).is_ok() && may_ask()
 }
