@@ -113,7 +113,7 @@ fn completion(
         failed_at: UnixMs::now(),
         ..cause
     };
-    let entry = |entry: DeadLetterEntry| dead_letter_entry(message, cause(entry.cause));
+    let entry = |entry: DeadLetterEntry| DeadLetterEntry::from_message(message, cause(entry.cause));
     let landed = finish.landed.filter(|url| scope::may_ask(spider, url));
     let finish = Finish { claim: Claim::new(message), note: finish.note.map(entry), landed, ..finish };
     let mut completion = Completion::new(finish);
@@ -136,11 +136,6 @@ fn completion(
     Ok(completion)
 }
 
-fn dead_letter_entry(message: &Message, cause: Cause) -> DeadLetterEntry {
-    let Message { lane, depth, referrer, .. } = message;
-    DeadLetterEntry { cause, lane: *lane, depth: *depth, referrer: referrer.clone() }
-}
-
 /// Returns the end of work that leads to a project to which its runner may hand nothing: people see it among the failed
 /// ones, and send it again when they have allowed it.
 fn denied(message: &Message, runner: &Runner, worker: &WorkerId, project: &ProjectName) -> Completion {
@@ -156,7 +151,7 @@ fn denied(message: &Message, runner: &Runner, worker: &WorkerId, project: &Proje
     };
     let mut finish = Finish::new(Claim::new(message), Terminal::Failed);
     finish.why = Some(Class::Handler.as_str());
-    finish.note = Some(dead_letter_entry(message, cause.clone()));
+    finish.note = Some(DeadLetterEntry::from_message(message, cause.clone()));
     Completion { dead_letter: Some(cause), ..Completion::new(finish) }
 }
 

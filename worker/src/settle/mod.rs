@@ -242,8 +242,8 @@ fn ruling(settler: &Settler, handled: Handled) -> ports::Settlement {
                 completion.finish.items = ItemCounts::unchanged(tally.total());
             }
             completion.finish.why = Some(skip.as_str());
-            completion.finish.note =
-                (skip == Skip::Blocked).then(|| note(&message, blocked(settler, attempts)));
+            completion.finish.note = (skip == Skip::Blocked)
+                .then(|| DeadLetterEntry::from_message(&message, blocked(settler, attempts)));
             finish_with(completion)
         }
         Err(Outcome::Failed(failure, reason)) => {
@@ -291,21 +291,14 @@ fn dead_letter(
 ) -> Disposition {
     settler.url_log.dead_letter(message, &cause);
     completion.finish.why = cause.class.map(Class::as_str);
-    completion.finish.note = Some(note(message, cause.clone()));
+    completion.finish.note = Some(DeadLetterEntry::from_message(message, cause.clone()));
     completion.dead_letter = Some(cause);
     finish_with(completion)
 }
 
 fn failed(settler: &Settler, failure: Failure, reason: Reason, attempts: u32) -> Cause {
-    Cause {
-        reason,
-        class: Some(failure.class),
-        status: failure.status,
-        error: failure.detail,
-        attempts,
-        worker: Some(settler.context.id.clone()),
-        failed_at: UnixMs::now(),
-    }
+    let unasked = unasked(settler, reason, failure.detail, attempts);
+    Cause { class: Some(failure.class), status: failure.status, ..unasked }
 }
 
 fn expired(settler: &Settler, attempts: u32) -> Cause {
@@ -316,20 +309,7 @@ fn blocked(settler: &Settler, attempts: u32) -> Cause {
     unasked(settler, Reason::Blocked, "its host, or one that it redirects to, is blocked", attempts)
 }
 
-fn unasked(settler: &Settler, reason: Reason, error: &str, attempts: u32) -> Cause {
-    Cause {
-        reason,
-        class: None,
-        status: None,
-        error: error.to_owned(),
-        attempts,
-        worker: Some(settler.context.id.clone()),
-        failed_at: UnixMs::now(),
-    }
-}
-
-/// Returns the entry of a URL for the list of dead letters.
-fn note(message: &Message, cause: Cause) -> DeadLetterEntry {
-    let Message { lane, depth, referrer, .. } = message;
-    DeadLetterEntry { cause, lane: *lane, depth: *depth, referrer: referrer.clone() }
+fn unasked(settler: &Settler, reason: Reason, error: impl Into<String>, attempts: u32) -> Cause {
+    let worker = Some(settler.context.id.clone());
+    Cause { attempts, worker, ..Cause::new(reason, error, UnixMs::now()) }
 }

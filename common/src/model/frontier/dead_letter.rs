@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::frontier::Key;
 use crate::frontier::lane::Lane;
+use crate::frontier::message::Message;
 use crate::frontier::outcome::{Class, Reason};
 use crate::names::{CrawlRef, WorkerId};
 use crate::text::without_credentials;
@@ -78,5 +79,10 @@ impl DeadLetterEntry {
     /// Returns the entry of a URL of which only the cause is known.
     pub fn new(cause: Cause) -> Self {
         Self { cause, lane: Lane::default(), depth: 0, referrer: None }
+    }
+
+    /// Returns the entry of the URL of `message`.
+    pub fn from_message(Message { lane, depth, referrer, .. }: &Message, cause: Cause) -> Self {
+        Self { cause, lane: *lane, depth: *depth, referrer: referrer.clone() }
     }
 }
