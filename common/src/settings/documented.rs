@@ -1,4 +1,4 @@
-//! Checks that `docs/configuration.md` lists every key with its default, and no other.
+//! Checks that `docs/configuration.md` lists every key with its default, and no other, as does `trawl.toml`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use crate::frontier::route::{Rule, When};
 use crate::politeness::rate::Rate;
 
 const DOCUMENT: &str = include_str!("../../../docs/configuration.md");
+const FILE: &str = include_str!("../../../trawl.toml");
 
 /// Returns the rows of its tables: a key, and the text in the column of defaults.
 fn rows() -> BTreeMap<&'static str, &'static str> {
@@ -69,12 +70,44 @@ fn keys(path: &str, value: &Value, found: &mut BTreeMap<String, Value>) {
     }
 }
 
-#[test]
-fn the_document_has_every_key_and_no_other() {
+/// Returns every key, with its value in [`one_of_each`].
+fn known() -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     keys("", &serde_json::to_value(one_of_each()).unwrap(), &mut found);
-    let known: Vec<&str> = found.keys().map(String::as_str).collect();
-    assert_eq!(rows().into_keys().collect::<Vec<_>>(), known);
+    found
+}
+
+#[test]
+fn the_document_has_every_key_and_no_other() {
+    let known = known();
+    assert_eq!(rows().into_keys().collect::<Vec<_>>(), known.keys().collect::<Vec<_>>());
+}
+
+/// Returns the keys of `trawl.toml`, with those that are commented out.
+fn keys_of_file() -> BTreeMap<String, Value> {
+    let is_setting = |line: &&str| {
+        let is_name =
+            |text: &str| text.chars().all(|letter| letter.is_ascii_lowercase() || "_.".contains(letter));
+        let table = line.trim_start_matches('[').split_once(']');
+        line.split_once(" = ").is_some_and(|(key, _)| is_name(key))
+            || table.is_some_and(|(name, _)| is_name(name))
+    };
+    let lines = FILE.lines().map(|line| line.strip_prefix("# ").unwrap_or(line));
+    let text: String = lines.filter(is_setting).map(|line| format!("{line}\n")).collect();
+    let mut found = BTreeMap::new();
+    keys("", &toml::from_str(&text).unwrap(), &mut found);
+    found
+}
+
+#[test]
+fn the_shipped_file_has_every_key_and_no_other() {
+    let (file, known) = (keys_of_file(), known());
+    // The names in such a table are those of people: `api.viewers.dashboard`.
+    let is_below = |key: &str, table: &str| key.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'));
+    let missing = known.keys().filter(|key| !file.keys().any(|found| found == *key || is_below(found, key)));
+    assert_eq!(missing.collect::<Vec<_>>(), Vec::<&String>::new());
+    let others = file.keys().filter(|key| !known.keys().any(|known| known == *key || is_below(key, known)));
+    assert_eq!(others.collect::<Vec<_>>(), Vec::<&String>::new());
 }
 
 #[test]
