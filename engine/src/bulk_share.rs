@@ -7,13 +7,10 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use trawl_common::frontier::ladder::LATE;
+use trawl_common::frontier::ladder::{LATE, MAX_LATE};
 
 /// Number of URLs that the mean lateness is of, approximately.
 const OF: u32 = 32;
-
-/// A URL counts as no later than this: one alone may have waited for a server that was away.
-const MAX_LATE: Duration = Duration::from_secs(10);
 
 /// Time after which new URLs are held back no longer if none has returned.
 const HOLD: Duration = Duration::from_secs(1);

@@ -51,7 +51,6 @@ mod worker;
 use std::sync::Arc;
 
 pub use proxy::HandlerProxy;
-use schedule::polite::PoliteClient;
 pub use spiders::Unready;
 use tasks::{Programs, TaskRunner};
 use tokio_util::sync::CancellationToken;
@@ -75,10 +74,7 @@ pub async fn run(
     health: Arc<Health>,
     stop: CancellationToken,
 ) -> Result<(), RunError> {
-    let at_once = settings.worker.handlers;
-    let programs = |_: &PoliteClient| {
-        let runner: Arc<dyn TaskRunner> = Arc::new(Programs);
-        (at_once > 0).then_some((runner, at_once))
-    };
-    Worker::build(ports.into(), settings, folder, id, health, stop, programs)?.run().await
+    let (runner, at_once): (Arc<dyn TaskRunner>, _) = (Arc::new(Programs), settings.worker.handlers);
+    let tasks = (at_once > 0).then_some((runner, at_once));
+    Worker::build(ports.into(), settings, folder, id, health, stop, tasks)?.run().await
 }

@@ -27,12 +27,6 @@ impl Job {
         matches!(self.state, JobState::Pending { not_before: None })
     }
 
-    /// Returns whether its spider can feed no other job: it is being fed, or was put back because the spider was
-    /// busy.
-    pub fn occupies_spider(&self) -> bool {
-        matches!(self.state, JobState::Feeding { .. } | JobState::Pending { not_before: Some(_) })
-    }
-
     /// **Take:** `runner` begins to feed it.
     pub fn take(&mut self, runner: &WorkerId, lease: Duration, now: UnixMs) -> bool {
         let is_ready = self.is_ready();
@@ -190,7 +184,11 @@ mod tests {
                     }
                     Call::Lapse => {
                         let lapsed = job.lapse(now);
-                        prop_assert!(!lapsed || before.occupies_spider());
+                        let occupies_spider = matches!(
+                            before.state,
+                            JobState::Feeding { .. } | JobState::Pending { not_before: Some(_) }
+                        );
+                        prop_assert!(!lapsed || occupies_spider);
                         prop_assert!(!job.lapse(now), "twice is once");
                     }
                     Call::Extend(who) => {

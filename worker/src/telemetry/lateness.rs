@@ -4,14 +4,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use trawl_common::frontier::ladder::LATE;
+use trawl_common::frontier::ladder::{LATE, MAX_LATE};
 
 /// Shortest and longest time between two URLs that return to a worker, on average: each costs a round by way of the
 /// broker.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(20));
-
-/// A URL counts as no later than this: the clock may have been set forward.
-const MAX_LATE: Duration = Duration::from_secs(10);
 
 /// Time between two adjustments.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -32,20 +32,22 @@ struct Worker {
     memory: Memory,
     stop: CancellationToken,
     running: JoinHandle<Result<(), RunError>>,
+    /// The client through which programs ask hosts.
+    asker: PoliteClient,
     _folder: tempfile::TempDir,
 }
 
 impl Worker {
     /// A worker with these settings, on what was queued before.
     fn start(memory: &Memory, set: impl FnOnce(&mut Settings)) -> Self {
-        Self::start_with(memory, set, |_| None)
+        Self::start_with(memory, set, None)
     }
 
     /// Starts a worker with this task runner and this number of tasks at once.
     fn start_with(
         memory: &Memory,
         set: impl FnOnce(&mut Settings),
-        runner: impl FnOnce(&PoliteClient) -> Option<(Arc<dyn TaskRunner>, u16)> + Send + 'static,
+        tasks: Option<(Arc<dyn TaskRunner>, u16)>,
     ) -> Self {
         // Every test of the process installs it; the first succeeds.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -59,9 +61,10 @@ impl Worker {
         let (stop, spiders) = (CancellationToken::new(), Folder::new(&settings));
         let (id, health) = (WorkerId::of_this_machine(), Arc::default());
         let worker =
-            crate::worker::Worker::build(memory.ports(), settings, spiders, id, health, stop.clone(), runner);
-        let running = tokio::spawn(async { worker?.run().await });
-        Self { memory: memory.clone(), stop, running, _folder: folder }
+            crate::worker::Worker::build(memory.ports(), settings, spiders, id, health, stop.clone(), tasks)
+                .unwrap();
+        let asker = worker.scheduling.asker.clone();
+        Self { memory: memory.clone(), stop, running: tokio::spawn(worker.run()), asker, _folder: folder }
     }
 
     /// Stops it when so many URLs have ended. Returns its calls.

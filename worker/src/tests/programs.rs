@@ -1,6 +1,7 @@
 //! Tests of a program that asks a host during a crawl.
 
 use async_trait::async_trait;
+use tokio::sync::SetOnce;
 use trawl_common::fleet_log::LogWriter;
 use trawl_common::task::TaskView;
 use trawl_common::web::url::CanonicalUrl;
@@ -13,7 +14,8 @@ use crate::tasks::{Gave, Ran};
 /// Requests the URLs of its task, one after the other.
 struct Asks {
     memory: Memory,
-    asker: PoliteClient,
+    /// The worker's client, once the worker has started.
+    asker: Arc<SetOnce<PoliteClient>>,
 }
 
 #[async_trait]
@@ -23,12 +25,13 @@ impl TaskRunner for Asks {
     }
 
     async fn run(&self, spider: &LoadedSpider, task: TaskView, _: &LogWriter) -> Ran {
-        let own = AsSpider::new(&spider.spider, &self.asker.settings, spider.fetcher.clone());
+        let asker = self.asker.wait().await;
+        let own = AsSpider::new(&spider.spider, &asker.settings, spider.fetcher.clone());
         for url in task.recipe.as_str().split(' ') {
             let host = url.parse::<CanonicalUrl>().unwrap().host();
             let policy = own.politeness.host_policy(&host);
             self.memory.called("program", "asks");
-            let asking = self.asker.permit(&own, &policy, &host, Instant::now() + LIMIT).await;
+            let asking = asker.permit(&own, &policy, &host, Instant::now() + LIMIT).await;
             let Ok(permit) = asking else { panic!("nothing forbids it") };
             self.memory.called("program", "may");
             permit.end(true);
@@ -43,11 +46,10 @@ async fn beside_a_crawl(memory: &Memory, urls: usize, requests: usize) -> Worker
     for number in 0..urls {
         memory.page(&format!("{}{number}", url(1)), QUICK);
     }
-    let asked = memory.clone();
-    let runner = |asker: &PoliteClient| -> Option<(Arc<dyn TaskRunner>, u16)> {
-        Some((Arc::new(Asks { memory: asked, asker: asker.clone() }), 1))
-    };
-    let worker = Worker::start_with(memory, |_| {}, runner);
+    let asker = Arc::<SetOnce<PoliteClient>>::default();
+    let runner = Arc::new(Asks { memory: memory.clone(), asker: Arc::clone(&asker) });
+    let worker = Worker::start_with(memory, |_| {}, Some((runner, 1)));
+    assert!(asker.set(worker.asker.clone()).is_ok());
     timeout(LIMIT, memory.until("fetched", 5)).await.unwrap();
     memory.task(&serde_json::to_string(&vec![url(1); requests].join(" ")).unwrap());
     worker

@@ -83,7 +83,7 @@ impl Drop for Ended<'_> {
 
 fn start(memory: &Memory) -> Worker {
     let runner = ByWord(memory.clone());
-    Worker::start_with(memory, |_| {}, |_| Some((Arc::new(runner), 2)))
+    Worker::start_with(memory, |_| {}, Some((Arc::new(runner), 2)))
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,12 +213,8 @@ async fn tasks_that_may_kill_workers_begin_one_at_a_time_beside_the_others() {
         key
     });
     let other = memory.task(r#""slow 3""#);
-    let calls = Worker::start_with(&memory, |_| {}, {
-        let runner = ByWord(memory.clone());
-        |_| Some((Arc::new(runner), 3))
-    })
-    .until_ended(3)
-    .await;
+    let runner = ByWord(memory.clone());
+    let calls = Worker::start_with(&memory, |_| {}, Some((Arc::new(runner), 3))).until_ended(3).await;
     let started = at(&calls, &format!("start {}", suspects[1]));
     assert!(at(&calls, &format!("settle {} done", suspects[0])) < started, "{calls:#?}");
     assert!(at(&calls, &format!("start {other}")) < started, "{calls:#?}");

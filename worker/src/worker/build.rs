@@ -22,7 +22,6 @@ use crate::proxy::HandlerProxy;
 use crate::render::Renderer;
 use crate::schedule::Scheduling;
 use crate::schedule::domains::FETCH_THREADS;
-use crate::schedule::polite::PoliteClient;
 use crate::schedule::sessions::Sessions;
 use crate::settle::{Retries, Settler};
 use crate::spiders::{ProxyForPrograms, Spiders};
@@ -34,8 +33,8 @@ use crate::telemetry::tally::Tally;
 use crate::telemetry::url_log::UrlLog;
 
 impl Worker {
-    /// Makes the parts of a worker, and joins the engine. `runner` returns the task runner, if there is one,
-    /// and the number of tasks to run at once; it is given the client through which programs ask hosts.
+    /// Makes the parts of a worker, and joins the engine. `tasks` has the task runner, if there is one, and the number
+    /// of tasks to run at once.
     pub(crate) fn build(
         ports: WorkerPorts,
         settings: Settings,
@@ -43,7 +42,7 @@ impl Worker {
         id: WorkerId,
         health: Arc<Health>,
         stop: CancellationToken,
-        runner: impl FnOnce(&PoliteClient) -> Option<(Arc<dyn TaskRunner>, u16)>,
+        tasks: Option<(Arc<dyn TaskRunner>, u16)>,
     ) -> Result<Self, RunError> {
         let threads = Threads::start(FETCH_THREADS).map_err(RunError::Threads)?;
         let log = FleetLog::start(&ports, &settings, &id);
@@ -57,7 +56,6 @@ impl Worker {
             Arc::new(Scheduling::new(&context, Arc::clone(&ports.hosts), Arc::clone(&idle_reasons)));
         let stores = (Arc::clone(&ports.sessions), Arc::clone(&ports.control));
         let sessions = Arc::new(Sessions::new(&scheduling, stores, Arc::clone(&parser)));
-        let tasks = runner(&scheduling.asker);
         let proxy = HandlerProxy::new(scheduling.asker.clone());
         let proxy_ends = proxy.until_dropped();
         let renderer = Renderer::new(&proxy);

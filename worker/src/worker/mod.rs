@@ -54,7 +54,7 @@ pub(crate) struct Worker {
     frontier: Arc<dyn Frontier>,
     texts: Arc<dyn SpiderTexts>,
     spiders: Arc<Spiders>,
-    scheduling: Arc<Scheduling>,
+    pub(crate) scheduling: Arc<Scheduling>,
     sessions: Arc<Sessions>,
     fetching: Arc<Fetching>,
     settler: Arc<Settler>,

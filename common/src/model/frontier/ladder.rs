@@ -19,6 +19,9 @@ pub const RUNGS: [Duration; 8] = [
 /// Mean lateness of messages that come back from which there are more of them than can be handled.
 pub const LATE: Duration = Duration::from_millis(500);
 
+/// Greatest lateness of one message in that mean: its server may have been away, or the clock been set forward.
+pub const MAX_LATE: Duration = Duration::from_secs(10);
+
 /// The time at which a snoozed message comes back: decided once, for its record and for what is published later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wake {

@@ -166,6 +166,11 @@ struct Model {
     per_spider: usize,
 }
 
+/// Whether the spider of a job can feed no other one: it is being fed, or was put back because the spider was busy.
+fn occupies_spider(job: &Job) -> bool {
+    matches!(job.state, JobState::Feeding { .. } | JobState::Pending { not_before: Some(_) })
+}
+
 impl Model {
     fn find(&mut self, number: usize) -> Option<&mut Job> {
         self.jobs.iter_mut().find(|job| job.new.id == id(&format!("j{number}")))
@@ -178,7 +183,7 @@ impl Model {
         let is_free = |spider: &SpiderName| {
             let of_spider = || self.jobs.iter().filter(move |job| job.new.spider == *spider);
             let running = of_spider().filter(|job| job.status().as_str() == "running").count();
-            running < self.per_spider && !of_spider().any(Job::occupies_spider)
+            running < self.per_spider && !of_spider().any(occupies_spider)
         };
         let ready =
             self.jobs.iter().enumerate().filter(|(_, job)| job.is_ready() && is_free(&job.new.spider));
