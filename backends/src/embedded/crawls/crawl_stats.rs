@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use trawl_common::frontier::crawl::{Counts, CrawlStats, HostStats};
 use trawl_common::frontier::judging::Judging;
 use trawl_common::frontier::{Period, Recrawl};
-use trawl_common::names::CrawlId;
+use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::Backlog;
 use trawl_common::time::UnixMs;
 
@@ -36,12 +36,8 @@ pub(crate) fn of(db: &Connection, clock: Clock, id: &CrawlId) -> Result<Option<C
 /// Returns the stats of every crawl, newest first. One that cannot be read is logged and left out.
 pub(crate) fn all(db: &Connection, clock: Clock) -> Result<Vec<CrawlStats>> {
     let mut select = db.prepare_cached("SELECT * FROM crawls ORDER BY started DESC, key DESC")?;
-    let mut rows = select.query([])?;
-    let mut all = Vec::new();
-    while let Some(row) = rows.next()? {
-        all.extend(unless_corrupt(read(db, clock, row))?);
-    }
-    Ok(all)
+    let all = select.query_and_then([], |row| unless_corrupt(read(db, clock, row)))?;
+    all.filter_map(Result::transpose).collect()
 }
 
 fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<CrawlStats> {
@@ -60,31 +56,20 @@ fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<CrawlStats> {
     let recrawl: Recrawl = fields.text("recrawl")?;
     let replays: Option<Period> = fields.optional_text("replays")?;
     let judging: Judging = fields.optional_text("judging")?.unwrap_or_default();
+    let crawl = CrawlRef { id: fields.text("id")?, spider: fields.text("spider")? };
     let stats = CrawlStats {
-        crawl: fields.text("id")?,
-        spider: fields.text("spider")?,
-        status: fields.text("status")?,
         incomplete: !unread.is_empty(),
-        empty: false,
-        nothing_new: false,
-        stalled: false,
         held: held(db, row.get("key")?)?,
         dedup: recrawl.into(),
         counts,
         pending: counts.admitted.saturating_sub(counts.ended()),
         bytes: fields.number("bytes")?,
-        items: 0,
-        item_kinds: BTreeMap::new(),
-        item_changes: BTreeMap::new(),
         reasons,
-        required: BTreeMap::new(),
         left_out: fields.number("left_out")?,
-        unread: Vec::new(),
-        troubles: Vec::new(),
         judging: if replays.is_some() { judging.of_replay() } else { judging },
         seconds: until.since(started).saturating_sub(away).as_secs_f64(),
         discovered: row.get("discovered")?,
-        started,
+        ..CrawlStats::empty(crawl, fields.text("status")?, started)
     };
     Ok(stats.concluded())
 }
@@ -126,12 +111,9 @@ pub(crate) fn backlog(db: &Connection, clock: Clock, crawl: &CrawlId) -> Result<
 fn reasons(db: &Connection, crawl: i64) -> Result<BTreeMap<String, u64>> {
     let mut select =
         db.prepare_cached("SELECT reason, count FROM crawl_reasons WHERE crawl = ?1 AND count > 0")?;
-    let mut rows = select.query([crawl])?;
-    let mut reasons = BTreeMap::new();
-    while let Some(row) = rows.next()? {
-        reasons.insert(row.get("reason")?, Fields::new(row, "reason", "reason").number("count")?);
-    }
-    Ok(reasons)
+    let reason =
+        |row: &Row<'_>| Ok((row.get("reason")?, Fields::new(row, "reason", "reason").number("count")?));
+    select.query_and_then([crawl], reason)?.collect()
 }
 
 /// Returns the stats of a crawl by host, those with the most URLs first.
@@ -141,12 +123,9 @@ pub(crate) fn hosts(db: &Connection, crawl: i64, most: usize) -> Result<Vec<Host
          WHERE crawl = ?1 ORDER BY admitted DESC, host LIMIT ?2",
     )?;
     let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let mut rows = select.query([crawl, most])?;
-    let mut hosts = Vec::new();
-    while let Some(row) = rows.next()? {
+    let host = |row: &Row<'_>| {
         let fields = Fields::new(row, "host", "host");
-        let (counts, bytes) = (counts(&fields)?, fields.number("bytes")?);
-        hosts.push(HostStats { host: row.get("host")?, counts, bytes });
-    }
-    Ok(hosts)
+        Ok(HostStats { host: row.get("host")?, counts: counts(&fields)?, bytes: fields.number("bytes")? })
+    };
+    select.query_and_then([crawl, most], host)?.collect()
 }

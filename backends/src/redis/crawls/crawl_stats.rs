@@ -92,30 +92,19 @@ impl RedisRecords {
         let started = fields.read("started")?.map_or_else(UnixMs::now, UnixMs);
         let ended = fields.read("ended")?.map_or_else(UnixMs::now, UnixMs);
         let stats = CrawlStats {
-            crawl: crawl.id.clone(),
-            spider: crawl.spider.clone(),
-            status,
             incomplete,
-            empty: false,
-            nothing_new: false,
             stalled: status == CrawlState::Running && pending > 0 && stalled_at == counts.ended().to_string(),
             held: Some(held).filter(|why| status == CrawlState::Paused && !why.is_empty()),
             dedup: recrawl.into(),
             counts,
             pending,
             bytes: fields.count("bytes")?,
-            items: 0,
-            item_kinds: BTreeMap::new(),
-            item_changes: BTreeMap::new(),
             reasons,
-            required: BTreeMap::new(),
             left_out: fields.count("left_out")?,
-            unread: Vec::new(),
-            troubles: Vec::new(),
             judging,
             seconds: ended.wait_from(started).as_secs_f64(),
             discovered: fields.read::<String>("discovery")?.is_some_and(|discovery| discovery == "ended"),
-            started,
+            ..CrawlStats::empty(crawl.clone(), status, started)
         };
         let stats = stats.concluded();
         Ok(Some(CrawlStats { empty: stats.empty && !is_restored, ..stats }))
