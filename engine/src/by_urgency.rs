@@ -26,7 +26,7 @@ pub(crate) struct ByUrgency {
 pub(crate) struct Arriving {
     pub(crate) claimed: Claimed,
     /// Its number in the order in which all were first handed out
-    /// ([`InFlight::turn`](crate::in_flight::InFlight::turn)).
+    /// ([`HeldUrls::turn`](crate::held_urls::HeldUrls::turn)).
     pub(crate) turn: u64,
 }
 

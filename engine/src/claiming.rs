@@ -147,7 +147,7 @@ impl Claiming<'_> {
         let checked = if message.is_ours { Ok(message) } else { self.member.requests.check(message) };
         match checked {
             Ok(message) => {
-                if !self.member.in_flight.take(&message, receipt) {
+                if !self.member.held.take(&message, receipt) {
                     return;
                 }
                 // It was parked and has come back to a worker that runs no programs. Its lane takes it to one
@@ -187,12 +187,12 @@ impl Claiming<'_> {
                 if self.member.settings.log.urls {
                     info!(url = %message.work, "dropped: it has ended, waits, or was asked for a moment ago");
                 }
-                let receipts = self.member.in_flight.forget(&Claim::new(&message));
+                let receipts = self.member.held.forget(&Claim::new(&message));
                 self.settle(InternalMessage::Dropped(receipts)).await;
             }
             // There is no record to settle.
             ClaimReply::Unknown => {
-                let receipts = self.member.in_flight.forget(&Claim::new(&message));
+                let receipts = self.member.held.forget(&Claim::new(&message));
                 let reason = format!("there is no crawl {}", message.crawl.id);
                 let malformed = Malformed { text: message.work.to_string(), reason };
                 self.settle(InternalMessage::Malformed(malformed, receipts)).await;

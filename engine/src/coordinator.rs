@@ -18,7 +18,7 @@ use trawl_common::ports::{
 use crate::broker::Broker;
 use crate::by_urgency::ByUrgency;
 use crate::claiming::Claiming;
-use crate::in_flight::InFlight;
+use crate::held_urls::HeldUrls;
 use crate::internal_message::InternalMessage;
 use crate::member::{Exits, Member};
 use crate::outbox::{self, Tries};
@@ -67,7 +67,7 @@ impl Join for Coordinator {
             broker: Arc::clone(&self.broker),
             pages: Arc::clone(&self.pages),
             history: self.history.clone(),
-            in_flight: InFlight::default(),
+            held: HeldUrls::default(),
             crawls: Member::no_crawls(),
             unproven: Default::default(),
             has_met_newer: Default::default(),

@@ -38,7 +38,7 @@ impl Member {
     async fn acknowledge_early(&self, begun: impl IntoIterator<Item = &Claim>) {
         let is_early = |lane| self.settings.queues.acks(lane) == Acks::Early;
         if Lane::ALL.into_iter().any(is_early) {
-            let receipts = begun.into_iter().flat_map(|claim| self.in_flight.receipts_if(claim, is_early));
+            let receipts = begun.into_iter().flat_map(|claim| self.held.receipts_if(claim, is_early));
             let early: Vec<_> = receipts.collect();
             if let Err(error) = self.broker.ack(&early).await {
                 // The message will be redelivered and join the URL that is held.
@@ -81,7 +81,7 @@ impl Frontier for Member {
             TaskStart::Behind(urgent) => {
                 let Urgent { message, attempts, starts } = *urgent;
                 // A task that this worker holds already, because its lease had lapsed, is carried on.
-                if self.in_flight.take(&message, None) {
+                if self.held.take(&message, None) {
                     self.hand_out(message, attempts, starts, false).await?;
                 }
                 self.send_out(task.clone());
@@ -93,7 +93,7 @@ impl Frontier for Member {
     async fn extend(&self, urls: &[&Message]) -> Result<Vec<bool>, Fatal> {
         // Checked once: other leases may become doubtful in the meantime.
         let is_in_doubt: Vec<bool> =
-            urls.iter().map(|url| self.in_flight.is_older(url, self.lease_period())).collect();
+            urls.iter().map(|url| self.held.is_older(url, self.lease_period())).collect();
         let in_doubt = urls.iter().zip(&is_in_doubt).filter(|(_, is_in_doubt)| **is_in_doubt);
         let in_doubt: Vec<Message> = in_doubt.map(|(url, _)| (*url).clone()).collect();
         let mut held = self.extend(&in_doubt).await?.into_iter();
@@ -125,7 +125,7 @@ impl Frontier for Member {
         };
         // If that takes too long, a URL claimed or settled meanwhile is sent again when its lease lapses.
         let _ = timeout(SHUTDOWN_TIMEOUT, settled).await;
-        let held = self.in_flight.older_than(Duration::ZERO);
+        let held = self.held.older_than(Duration::ZERO);
         if !held.is_empty() {
             info!(urls = held.len(), "giving back what did not finish in time");
             let released = |message| Settlement { message, disposition: Disposition::Release };
@@ -154,6 +154,6 @@ impl Frontier for Member {
     }
 
     fn activity(&self) -> Activity {
-        Activity { in_flight: self.in_flight.len(), unproven: self.unproven.load(Ordering::Relaxed) }
+        Activity { in_flight: self.held.len(), unproven: self.unproven.load(Ordering::Relaxed) }
     }
 }

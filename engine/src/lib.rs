@@ -6,8 +6,8 @@
 //!
 //! 1. `session`: a producer admits it, under a lease; the `outbox` publishes and confirms what is new. What a store that
 //!    crashed may have lost is admitted again (`recent`).
-//! 2. `claiming`: a message arrives, and the records decide which worker may handle it; held URLs are in the
-//!    `in_flight` table.
+//! 2. `claiming`: a message arrives, and the records decide which worker may handle it; those are in
+//!    `held_urls`.
 //! 3. `frontier`: the worker claims it, the most urgent first (`by_urgency`), starts it and settles it; a
 //!    task more urgent than the one about to start comes first, whichever message has arrived.
 //! 4. `settle`: its `links` are admitted, its page is remembered (`visits`), it ends or is parked, and its
@@ -22,7 +22,7 @@ mod by_urgency;
 mod claiming;
 mod coordinator;
 mod frontier;
-mod in_flight;
+mod held_urls;
 mod internal_message;
 mod links;
 mod member;

@@ -20,7 +20,7 @@ use trawl_common::time::UnixMs;
 
 use crate::broker::Broker;
 use crate::by_urgency::{Arriving, ByUrgency};
-use crate::in_flight::InFlight;
+use crate::held_urls::HeldUrls;
 use crate::internal_message::InternalMessage;
 use crate::records::Records;
 
@@ -50,7 +50,7 @@ pub(crate) struct Member {
     pub(crate) pages: Arc<dyn PageHistories>,
     /// The permanent history of crawls, if there is one.
     pub(crate) history: Option<Arc<dyn History>>,
-    pub(crate) in_flight: InFlight,
+    pub(crate) held: HeldUrls,
     /// The crawls, each looked up when its first URL arrives.
     pub(crate) crawls: Cache<CrawlRef, OpenCrawl>,
     /// The number of messages that were dropped because they claimed without proof to be the fleet's.
@@ -125,7 +125,7 @@ impl Member {
 
     /// Hands out a claimed message. One that was handed out before and has not started keeps its turn.
     pub(crate) fn send_out(&self, claimed: Claimed) {
-        let turn = self.in_flight.turn(&claimed.message);
+        let turn = self.held.turn(&claimed.message);
         let exit = if claimed.message.lane == Lane::Task { &self.exits.tasks } else { &self.exits.urls };
         // Closed only when the worker ends, which releases all messages that it holds.
         let _ = exit.send(Arriving { claimed, turn });
@@ -144,7 +144,7 @@ impl Member {
 
     /// Whether it holds `worker.prefetch` messages for each queue of workers.
     pub(crate) fn is_full(&self) -> bool {
-        self.in_flight.len() >= usize::from(self.settings.worker.prefetch) * SourceQueue::ALL.len()
+        self.held.len() >= usize::from(self.settings.worker.prefetch) * SourceQueue::ALL.len()
     }
 
     /// Interval after which a lease is extended; most pages are settled before.

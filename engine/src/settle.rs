@@ -123,7 +123,7 @@ impl Plan {
 
     fn release(&mut self, member: &Member, message: Message) {
         let claim = Claim::new(&message);
-        let receipts = member.in_flight.receipts_if(&claim, |_| true);
+        let receipts = member.held.receipts_if(&claim, |_| true);
         if receipts.is_empty() {
             // Its message was acknowledged when it started: it needs a new one.
             self.snooze(message, UnixMs::now());
@@ -135,7 +135,7 @@ impl Plan {
 
     /// Stops holding a URL whose next message is about to be sent.
     fn forget(&mut self, member: &Member, message: &Message) {
-        self.receipts.extend(member.in_flight.forget(&Claim::new(message)));
+        self.receipts.extend(member.held.forget(&Claim::new(message)));
     }
 
     /// Carries out the plan. Items are already stored.
@@ -170,7 +170,7 @@ impl Plan {
     async fn extend_leases(&mut self, member: &Member) -> Result<(), Fatal> {
         let is_in_doubt = |ends: &mut Finishing| {
             ends.completion.dead_letter.is_some()
-                || member.in_flight.is_older(&ends.message, member.lease_period())
+                || member.held.is_older(&ends.message, member.lease_period())
         };
         let in_doubt: Vec<Finishing> = self.finishing.extract_if(.., is_in_doubt).collect();
         let messages: Vec<Message> = in_doubt.iter().map(|ends| ends.message.clone()).collect();
@@ -314,12 +314,12 @@ impl Plan {
     }
 
     async fn release_records(&mut self, member: &Member) -> Result<(), Fatal> {
-        let Member { records, health, worker, in_flight, .. } = member;
+        let Member { records, health, worker, held, .. } = member;
         if !self.releases.is_empty() {
             let claims: Vec<Claim> = self.releases.iter().map(Claim::new).collect();
             health.insist("giving back", || records.release(worker, &claims)).await?;
             outbox::list_urgent(&**records, &self.releases, Tries::Repeated(health)).await.map_err(Fatal)?;
-            let late = claims.iter().flat_map(|claim| in_flight.forget(claim));
+            let late = claims.iter().flat_map(|claim| held.forget(claim));
             self.receipts_to_release.extend(late);
         }
         Ok(())

@@ -45,7 +45,7 @@ pub(crate) async fn extend_leases(member: &Member) -> Result<(), Fatal> {
     loop {
         ticks.tick().await;
         // If another worker has taken over a lease, settling the URL will show it.
-        member.extend(&member.in_flight.older_than(period / 2)).await?;
+        member.extend(&member.held.older_than(period / 2)).await?;
     }
 }
 
@@ -160,7 +160,7 @@ fn take(member: &Member, message: &Message) -> bool {
     // A parked one waits for its time.
     let may_take =
         is_done_here && message.until.is_none() && !member.is_full() && !member.stop.is_cancelled();
-    may_take && member.in_flight.take(message, None)
+    may_take && member.held.take(message, None)
 }
 
 /// A URL whose message was lost this many times is claimed without one.

@@ -46,8 +46,8 @@ pub(crate) async fn run(
             running.spawn(async move {
                 let (settlement, permit) = match next {
                     Next::Fetch(permits) => fetch(&fetching, job, *permits).await,
-                    Next::HandOver(no_page) => {
-                        let handing = hand_over(&fetching, job.clone(), *no_page);
+                    Next::HandOver(failure) => {
+                        let handing = hand_over(&fetching, job.clone(), *failure);
                         (unless_panicked(job, handing).await, None)
                     }
                 };
@@ -119,8 +119,8 @@ async fn fetch(
         Ok(Processed::Settled(settlement)) => settlement,
         Ok(Processed::ForOthers(page)) => unless_panicked(job, page.settled(fetching)).await,
         Ok(Processed::Without(without)) => {
-            let (job_then, no_page) = *without;
-            unless_panicked(job, hand_over(fetching, job_then, no_page)).await
+            let (job_then, failure) = *without;
+            unless_panicked(job, hand_over(fetching, job_then, failure)).await
         }
         Err(_) => Settlement::from_job(job, panicked()),
     };

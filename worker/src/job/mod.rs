@@ -1,8 +1,8 @@
 //! One URL that this worker handles, and its outcome.
 
+mod failure_for_program;
 pub(crate) mod items_file;
 pub(crate) mod new_work;
-mod no_page;
 pub(crate) mod page_output;
 pub(crate) mod settlement;
 
@@ -21,7 +21,7 @@ use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_handlers::Stream;
 
-pub(crate) use self::no_page::NoPage;
+pub(crate) use self::failure_for_program::FailureForProgram;
 use crate::programs::Running;
 use crate::spiders::LoadedSpider;
 

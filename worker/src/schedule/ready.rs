@@ -4,7 +4,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use trawl_common::host_schedules::HostPermit;
 
 use crate::job::ClaimedUrl;
-use crate::job::NoPage;
+use crate::job::FailureForProgram;
 use crate::schedule::domains::UnderWay;
 
 /// A job that may start.
@@ -18,7 +18,7 @@ pub(crate) enum Next {
     /// It is fetched now.
     Fetch(Box<Permits>),
     /// It has no page, and its spider's program handles the failure.
-    HandOver(Box<NoPage>),
+    HandOver(Box<FailureForProgram>),
 }
 
 /// The permits of a job that may be fetched now.

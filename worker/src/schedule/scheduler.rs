@@ -28,7 +28,7 @@ use super::robots::Learnt;
 use super::unknown_robots::UnknownRobots;
 use crate::claim::Claims;
 use crate::job::ClaimedUrl;
-use crate::job::NoPage;
+use crate::job::FailureForProgram;
 use crate::job::settlement::Settlement;
 use crate::schedule::backoff::refused;
 use crate::schedule::blameless::wanting_until;
@@ -434,8 +434,8 @@ impl Scheduler {
     }
 
     async fn settle(&self, job: ClaimedUrl, outcome: Outcome) {
-        match NoPage::new(&job, outcome) {
-            Ok(no_page) => self.hand_on(vec![Ready { job, next: Next::HandOver(Box::new(no_page)) }]).await,
+        match FailureForProgram::new(&job, outcome) {
+            Ok(failure) => self.hand_on(vec![Ready { job, next: Next::HandOver(Box::new(failure)) }]).await,
             Err(outcome) => self.pass_on(Settlement::from_job(job, outcome)).await,
         }
     }

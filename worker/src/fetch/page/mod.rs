@@ -28,7 +28,7 @@ use self::rendered::may_be_rendered;
 use self::without::without_page;
 use crate::fetch::Fetching;
 use crate::job::ClaimedUrl;
-use crate::job::NoPage;
+use crate::job::FailureForProgram;
 use crate::job::settlement::Settlement;
 use crate::schedule::sessions::Visit;
 
@@ -61,8 +61,8 @@ pub(crate) async fn process(fetching: &Fetching, mut job: ClaimedUrl, permit: Ho
     let response = match response(fetching, &mut job, &history, permit, visit.as_ref()).await {
         Ok(response) => response,
         Err(outcome) => {
-            return match NoPage::new(&job, outcome) {
-                Ok(no_page) => Processed::Without(Box::new((job, no_page))),
+            return match FailureForProgram::new(&job, outcome) {
+                Ok(failure) => Processed::Without(Box::new((job, failure))),
                 Err(outcome) => Processed::Settled(without_page(job, history, outcome)),
             };
         }
@@ -81,7 +81,7 @@ pub(crate) enum Processed {
     /// It was fetched, and a browser may be to render it, or the spider's program to read it.
     ForOthers(Box<Fetched>),
     /// It failed, and the spider's program is to handle the failure.
-    Without(Box<(ClaimedUrl, NoPage)>),
+    Without(Box<(ClaimedUrl, FailureForProgram)>),
 }
 
 /// A fetched page.

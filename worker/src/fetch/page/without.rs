@@ -17,7 +17,7 @@ use super::items::gone;
 use super::read::{ask_program, given, not_run, program_failed};
 use crate::fetch::Fetching;
 use crate::job::ClaimedUrl;
-use crate::job::NoPage;
+use crate::job::FailureForProgram;
 use crate::job::page_output::PageOutput;
 use crate::job::settlement::Settlement;
 use crate::programs::{Came, Unread};
@@ -41,9 +41,13 @@ pub(super) fn without_page(job: ClaimedUrl, history: RememberedPage, outcome: Ou
 }
 
 /// Has the program of a job's spider handle a failure. If it does, the request is done.
-pub(in crate::fetch) async fn hand_over(fetching: &Fetching, job: ClaimedUrl, no_page: NoPage) -> Settlement {
-    fetching.url_log.hands_over(&job.message, &no_page.view);
-    match taken_in(fetching, &job, no_page).await {
+pub(in crate::fetch) async fn hand_over(
+    fetching: &Fetching,
+    job: ClaimedUrl,
+    failure: FailureForProgram,
+) -> Settlement {
+    fetching.url_log.hands_over(&job.message, &failure.view);
+    match taken_in(fetching, &job, failure).await {
         Ok(output) => Settlement::done(job, output, None),
         Err(outcome) => Settlement::from_job(job, outcome),
     }
@@ -52,9 +56,9 @@ pub(in crate::fetch) async fn hand_over(fetching: &Fetching, job: ClaimedUrl, no
 async fn taken_in(
     fetching: &Fetching,
     job: &ClaimedUrl,
-    NoPage { outcome, view }: NoPage,
+    FailureForProgram { outcome, view }: FailureForProgram,
 ) -> Result<PageOutput, Outcome> {
-    // A `NoPage` is only made if there is a program.
+    // A `FailureForProgram` is only made if there is a program.
     let Some(program) = job.reader() else { return Err(outcome) };
     let landed = job.redirected_to();
     match ask_program(program, fetching, job, landed.as_ref(), Came::Failure(&view)).await? {

@@ -19,12 +19,12 @@ use crate::broker::Receipt;
 /// After a reconnect the broker redelivers messages whose URLs this worker still handles: the second message
 /// joins the first here, and one settlement serves both.
 #[derive(Default)]
-pub(crate) struct InFlight(Mutex<State>);
+pub(crate) struct HeldUrls(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     held: HashMap<Fingerprint, Held>,
-    /// The next number of [`InFlight::turn`].
+    /// The next number of [`HeldUrls::turn`].
     next: u64,
 }
 
@@ -35,7 +35,7 @@ struct Held {
     turn: Option<u64>,
 }
 
-impl InFlight {
+impl HeldUrls {
     /// Adds a message, without a receipt if it is acknowledged already. Returns `false` if its URL was held
     /// already.
     pub(crate) fn take(&self, message: &Message, receipt: Option<Receipt>) -> bool {
@@ -112,34 +112,34 @@ mod tests {
 
     #[test]
     fn a_url_delivered_twice_is_worked_on_once_and_both_messages_are_settled() {
-        let in_flight = InFlight::default();
+        let held = HeldUrls::default();
         let message = Message::seed(
             CanonicalUrl::parse("https://example.com/").unwrap(),
             CrawlRef::adhoc(),
             Lane::Bulk,
         );
         let receipt = |session| Receipt { session, tag: 1 };
-        let take = |session| in_flight.take(&message, Some(receipt(session)));
+        let take = |session| held.take(&message, Some(receipt(session)));
         assert!(take(1));
         assert!(!take(2));
-        assert_eq!(in_flight.forget(&Claim::new(&message)), [receipt(1), receipt(2)]);
-        assert_eq!(in_flight.len(), 0);
+        assert_eq!(held.forget(&Claim::new(&message)), [receipt(1), receipt(2)]);
+        assert_eq!(held.len(), 0);
         assert!(take(3), "what was forgotten can be taken again");
     }
 
     #[test]
     fn a_url_keeps_its_turn_while_it_is_held() {
-        let in_flight = InFlight::default();
+        let held = HeldUrls::default();
         let message = |path: &str| {
             let url = CanonicalUrl::parse(&format!("https://example.com/{path}")).unwrap();
             Message::seed(url, CrawlRef::adhoc(), Lane::Bulk)
         };
         let (a, b) = (message("a"), message("b"));
-        assert!(in_flight.take(&a, None) && in_flight.take(&b, None));
-        let (first, second) = (in_flight.turn(&a), in_flight.turn(&b));
+        assert!(held.take(&a, None) && held.take(&b, None));
+        let (first, second) = (held.turn(&a), held.turn(&b));
         assert!(first < second);
-        assert_eq!((in_flight.turn(&b), in_flight.turn(&a)), (second, first));
-        in_flight.forget(&Claim::new(&a));
-        assert!(in_flight.take(&a, None) && in_flight.turn(&a) > second);
+        assert_eq!((held.turn(&b), held.turn(&a)), (second, first));
+        held.forget(&Claim::new(&a));
+        assert!(held.take(&a, None) && held.turn(&a) > second);
     }
 }

@@ -7,14 +7,14 @@ use trawl_common::request::Failures;
 use super::ClaimedUrl;
 
 /// A failed attempt that the program of the spider is to handle.
-pub(crate) struct NoPage {
+pub(crate) struct FailureForProgram {
     /// The outcome of the request if its program does not handle the failure.
     pub(crate) outcome: Outcome,
     /// The failure as shown to the program.
     pub(crate) view: FailureView,
 }
 
-impl NoPage {
+impl FailureForProgram {
     /// Returns the failure of an attempt for its program. Returns the outcome unchanged if the program does
     /// not handle it: the program reads no pages, the request does not ask for failures, or trawl handles the
     /// outcome itself.
