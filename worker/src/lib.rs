@@ -14,18 +14,25 @@
 //!    the engine, which makes these permanent. Whether a failure is retried was decided where it was met, by
 //!    `trawl_common::frontier::retry`; `settle::retries` may delay it.
 //!
-//! Each stage has a folder, and gets what it needs at its start (`worker`, which builds, runs and stops all of them).
-//! Tasks are claimed, started and run by `tasks`, beside all that, and stored and settled as pages are.
+//! A port's error that no waiting resolves stops the whole worker ([`Health::fatal`]), except for that of a sink, for
+//! which only its spider waits.
 //!
-//! Beside them, `telemetry` shows that the worker is alive, and reports the reason if no URL ends. A port's error that
-//! no waiting resolves stops the whole worker ([`Health::fatal`]), except for that of a sink, for which only its
-//! spider waits.
+//! Each stage has a folder. Modules use only those before them in this list:
 //!
-//! Requests of spiders' programs and of browsers go through `proxy`. `trial` fetches and reads one page for trying a spider, in no
-//! crawl and by the same rules. Both ask hosts through `schedule::polite`.
-//!
-//! Modules use only those before them in this list: `context`, `parse`, `programs`, `spiders`, `job`, `telemetry`,
-//! `claim`, `schedule`, `proxy`, `render`, `fetch`, `store`, `settle`, `tasks`, `trial`, `worker`.
+//! - `context`: the worker's id, settings, health and log, which every part has.
+//! - `parse`: the threads that parse pages.
+//! - `programs`: the programs of spiders, their output and their end.
+//! - `spiders`: the files of spiders, loaded and reloaded, with their sinks, secrets and code.
+//! - `job`: one claimed URL, its output, and its settlement.
+//! - `telemetry`: heartbeats, logs, counts, and the reason if no URL ends.
+//! - `claim`, `schedule`: stages 1 and 2. `schedule::polite` asks hosts for what is outside a crawl's own schedule,
+//!   `schedule::sessions` logs in.
+//! - `proxy`: the way of programs and browsers to the web.
+//! - `render`: pages in a browser.
+//! - `fetch`, `store`, `settle`: stages 3 to 6.
+//! - `tasks`: claims, starts and runs tasks, which are stored and settled as pages are.
+//! - `trial`: fetches and reads one page for trying a spider, in no crawl and by the same rules.
+//! - `worker`: builds, runs and stops all of them.
 
 mod claim;
 #[cfg(feature = "cli")]
