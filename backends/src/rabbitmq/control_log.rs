@@ -8,7 +8,7 @@ use trawl_common::settings;
 
 use super::connection::Endpoint;
 use super::seal::{Purpose, Seal};
-use super::signed_stream::{SignedStream, Witness};
+use super::signed_stream::SignedStream;
 use super::topology::Stream;
 use crate::control_log::{Counts, Logged, Record};
 
@@ -16,8 +16,8 @@ const PREFETCH: u16 = 1_000;
 
 /// Both streams.
 pub struct ControlLog {
-    orders: SignedStream,
-    counts: SignedStream,
+    pub(crate) orders: SignedStream,
+    pub(crate) counts: SignedStream,
 }
 
 impl ControlLog {
@@ -31,12 +31,7 @@ impl ControlLog {
         Ok(Self { orders, counts })
     }
 
-    /// Appends a record; it is durable when this returns.
-    pub(crate) async fn append(&self, record: &Record) -> Result<()> {
-        self.orders.append([record]).await
-    }
-
-    /// Returns the state that follows from all records appended before.
+    /// Returns the state that follows from all orders appended before.
     pub(crate) async fn read(&self) -> Result<Logged> {
         let mut logged = Logged::default();
         self.orders.read(|record| logged.apply(record)).await?;
@@ -47,26 +42,6 @@ impl ControlLog {
     pub(crate) async fn seal(&self) {
         self.orders.seal(Record::Sealed).await;
         self.counts.seal(Counts::default()).await;
-    }
-
-    /// Whether the stream of orders has lost nothing since it was complete.
-    pub(crate) async fn is_complete(&self) -> bool {
-        self.orders.is_complete().await
-    }
-
-    /// Starts to watch the stream of orders. Must be called before it is read to be [completed](Self::complete).
-    pub(crate) async fn watch(&self) -> Result<Witness> {
-        self.orders.watch().await
-    }
-
-    /// Appends the orders that the stream lacked. Then it is complete.
-    pub(crate) async fn complete(&self, witness: Witness, missing: &[Record]) -> Result<()> {
-        self.orders.complete(witness, missing).await
-    }
-
-    /// Appends the page counts of crawls.
-    pub(crate) async fn append_counts(&self, counts: &Counts) -> Result<()> {
-        self.counts.append([counts]).await
     }
 
     /// Returns the page counts that were appended last.

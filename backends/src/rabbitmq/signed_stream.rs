@@ -22,7 +22,7 @@ use super::stream::{self, StreamStart};
 use super::topology::{Stream, Topology};
 
 /// One stream with its own connections for writing and reading, opened when needed.
-pub(super) struct SignedStream {
+pub(crate) struct SignedStream {
     broker: Arc<Endpoint>,
     seal: Seal,
     purpose: Purpose,
@@ -56,7 +56,7 @@ impl SignedStream {
     }
 
     /// Appends entries; they are durable when this returns.
-    pub(super) async fn append<E: Serialize>(&self, entries: impl IntoIterator<Item = E>) -> Result<()> {
+    pub(crate) async fn append<E: Serialize>(&self, entries: impl IntoIterator<Item = E>) -> Result<()> {
         let outgoing = entries.into_iter().map(|entry| self.outgoing(&entry)).collect::<Result<Vec<_>>>()?;
         self.publisher.send(outgoing).await
     }
@@ -109,7 +109,7 @@ impl SignedStream {
 
     /// Whether the stream has lost nothing since it was [complete](Self::complete): the broker was not emptied, and the
     /// stream was not deleted.
-    pub(super) async fn is_complete(&self) -> bool {
+    pub(crate) async fn is_complete(&self) -> bool {
         let mut known = self.witness.lock().await;
         let is_complete = match known.as_mut() {
             Some(witness) => witness.is_undisturbed().await,
@@ -123,7 +123,7 @@ impl SignedStream {
 
     /// Starts to watch the stream. Must be called before it is read: the witness notices what happens to the stream
     /// from here on.
-    pub(super) async fn watch(&self) -> Result<Witness> {
+    pub(crate) async fn watch(&self) -> Result<Witness> {
         let connection = self.connect().await?;
         let (channel, consumer) =
             stream::consume(&connection, self.stream.name(), StreamStart::Next, 1).await?;
@@ -132,7 +132,7 @@ impl SignedStream {
 
     /// Appends the entries that the stream lacked when it was read. Then it is complete for as long as `witness`
     /// notices nothing.
-    pub(super) async fn complete<E: Serialize>(
+    pub(crate) async fn complete<E: Serialize>(
         &self,
         witness: Witness,
         missing: impl IntoIterator<Item = E>,

@@ -140,7 +140,7 @@ impl RedisRecords {
             if !crawl.is_adhoc() && messages.iter().all(|message| !message.is_ours) {
                 return Ok(vec![ClaimReply::Unknown; messages.len()]);
             }
-            self.restore(crawl).await?;
+            self.restore_crawl(crawl).await?;
             reply = answers(self.redis.run(&call).await?)?;
         }
         if reply.len() != messages.len() {

@@ -29,7 +29,7 @@ impl DeadLetters for RedisRecords {
             }
             let is_known = self.unless_wrong_type(crawl, self.redis.run(&call).await).await?;
             if is_known == Some(false) && crawl.is_adhoc() {
-                self.restore(crawl).await?;
+                self.restore_crawl(crawl).await?;
                 let _: bool = self.redis.run(&call).await?;
             }
         }

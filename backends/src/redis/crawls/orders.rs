@@ -111,7 +111,7 @@ impl RedisRecords {
         let _turn = self.turn().await;
         // The first caller has done it for those that waited.
         if let Reply::Unsure = self.command(&self.redis, crawl, "", None).await? {
-            self.recover(Some(crawl)).await?;
+            self.apply_log(Some(crawl)).await?;
         }
         Ok(())
     }

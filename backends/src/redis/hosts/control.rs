@@ -70,7 +70,7 @@ impl RedisHosts {
         let (was, ordered) = self.change(&apart, key, is_blocked, None).await?;
         self.list_as(key, is_blocked).await?;
         if let Some(log) = &self.log {
-            log.append(&Record::host(key, LoggedHost { is_blocked, ordered })).await?;
+            log.orders.append([Record::host(key, LoggedHost { is_blocked, ordered })]).await?;
         }
         apart.until_durable(&keys::rate_limit(key), IN_LOG).await;
         Ok(was)

@@ -49,7 +49,7 @@ impl BrokerBackup {
         if counts.done.is_empty() || *counted == counts {
             return;
         }
-        match self.log.append_counts(&counts).await {
+        match self.log.counts.append([&counts]).await {
             Ok(()) => *counted = counts,
             Err(error) => debug!(%error, "how many pages crawls have done is noted later"),
         }

@@ -37,7 +37,7 @@ impl RedisRecords {
     /// Writes an order to the log.
     pub(crate) async fn log(&self, record: impl FnOnce() -> Record) -> Result<()> {
         match &self.backup {
-            Some(backup) => backup.log.append(&record()).await,
+            Some(backup) => backup.log.orders.append([record()]).await,
             None => Ok(()),
         }
     }
@@ -55,7 +55,7 @@ impl RedisRecords {
             Past::None => None,
             Past::Possible | Past::Certain => {
                 let _turn = self.turn().await;
-                self.recover(Some(crawl)).await?.crawls.remove(crawl)
+                self.apply_log(Some(crawl)).await?.crawls.remove(crawl)
             }
         };
         if let Some(LoggedCrawl { terms: before, .. }) = logged {
@@ -90,13 +90,13 @@ impl RedisRecords {
 
     /// Creates an unknown crawl that a message or a worker refers to: as it is in the log, or else as a running crawl
     /// without limits.
-    pub(crate) async fn restore(&self, crawl: &CrawlRef) -> Result<()> {
+    pub(crate) async fn restore_crawl(&self, crawl: &CrawlRef) -> Result<()> {
         let _turn = self.turn().await;
         // The first caller has created it for those who waited.
         if self.is_known(crawl).await? {
             return Ok(());
         }
-        if self.recover(Some(crawl)).await?.crawls.contains_key(crawl) {
+        if self.apply_log(Some(crawl)).await?.crawls.contains_key(crawl) {
             return Ok(());
         }
         let under_way = if crawl.is_adhoc() { UnderWay::Nothing } else { UnderWay::Perhaps };
@@ -110,7 +110,7 @@ impl RedisRecords {
     /// Applies the log, if this store never did because it is new or was emptied, or if it may have lost its last
     /// second. Work on a crawl triggers this too, but a crawl whose last URL had ended, or that was paused, has no work
     /// left. `known` has the fields of [`keys::WATERMARKS`].
-    pub(crate) async fn remember(&self, known: &HashMap<String, String>) -> Result<()> {
+    pub(crate) async fn apply_log_once(&self, known: &HashMap<String, String>) -> Result<()> {
         if self.backup.is_none() {
             return Ok(());
         }
@@ -122,7 +122,7 @@ impl RedisRecords {
         }
         let () = self.write(redis::cmd("HSET").arg(keys::WATERMARKS).arg(LOG).arg(1)).await?;
         let _turn = self.turn().await;
-        self.recover(None).await?;
+        self.apply_log(None).await?;
         // In a store that was emptied meanwhile the result is 1, and the log is applied again.
         let () = self.write(redis::cmd("HINCRBY").arg(keys::WATERMARKS).arg(LOG).arg(1)).await?;
         self.write(redis::cmd("HSET").arg(keys::WATERMARKS).arg(LOG_RUN).arg(runs)).await
@@ -134,10 +134,10 @@ impl RedisRecords {
         let Some(BrokerBackup { log, hosts, .. }) = &self.backup else {
             return Ok(());
         };
-        if log.is_complete().await {
+        if log.orders.is_complete().await {
             return Ok(());
         }
-        let witness = log.watch().await?;
+        let witness = log.orders.watch().await?;
         let logged = log.read().await?;
         let mut missing = Vec::new();
         for Standing { crawl, .. } in crawls {
@@ -154,7 +154,7 @@ impl RedisRecords {
                 "rabbitmq had lost what was ordered of crawls and hosts: it is restored"
             );
         }
-        log.complete(witness, &missing).await
+        log.orders.complete(witness, &missing).await
     }
 
     /// Returns the log records that describe a crawl as it is now. There are none for a permanent crawl that is
@@ -186,7 +186,7 @@ impl RedisRecords {
 
     /// Reads the log, and restores everything that the store has forgotten: `crawl`, the others that are not over, and
     /// orders about crawls and hosts. Returns the content of the log.
-    pub(crate) async fn recover(&self, crawl: Option<&CrawlRef>) -> Result<Logged> {
+    pub(crate) async fn apply_log(&self, crawl: Option<&CrawlRef>) -> Result<Logged> {
         let logged = match &self.backup {
             Some(backup) => backup.read().await?,
             None => Logged::default(),

@@ -56,7 +56,7 @@ impl RedisRecords {
         }
         let known: HashMap<String, String> =
             self.redis.query(redis::cmd("HGETALL").arg(keys::WATERMARKS)).await?;
-        self.remember(&known).await?;
+        self.apply_log_once(&known).await?;
         let now = self.now().await?;
         let watermarks = self.probe(&known, now, sweep).await?;
         let crawls = self.standings().await?;

@@ -47,7 +47,7 @@ impl Settlements for RedisRecords {
             admission_args(&mut call, batch);
             let mut answer: Vec<bool> = self.redis.run(&call).await?;
             if answer.is_empty() {
-                self.restore(crawl).await?;
+                self.restore_crawl(crawl).await?;
                 answer = self.redis.run(&call).await?;
             }
             new.extend(one_each(answer, batch.len(), "URLs")?);

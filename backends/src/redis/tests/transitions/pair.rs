@@ -50,7 +50,7 @@ impl Pair {
         let mut pair = Self { link, frontier, lease: None, crawl, terms, rules };
         pair.open().await;
         if is_adhoc {
-            pair.frontier.restore(&pair.crawl).await.unwrap();
+            pair.frontier.restore_crawl(&pair.crawl).await.unwrap();
             let again = AGAIN.as_millis().to_string();
             let () = pair.ask("HSET", |keys| keys.crawl, &["again", &again]).await;
         }
