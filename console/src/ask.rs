@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use tower::ServiceExt;
 use url::form_urlencoded;
 
-use crate::Console;
 use crate::failure::Failure;
+use crate::visit::Visit;
 use crate::visitor::Visitor;
 
 /// The characters of a segment to escape: all that could end it, and dots, as two of them would lead up.
@@ -105,23 +105,24 @@ impl Call {
     }
 }
 
-impl Console {
+impl Visit {
     /// Calls the API. An unsuccessful response is a failure, with the API's text.
-    pub(crate) async fn ask<T: DeserializeOwned>(&self, visitor: &Visitor, call: Call) -> Result<T, Failure> {
+    pub(crate) async fn ask<T: DeserializeOwned>(&self, call: Call) -> Result<T, Failure> {
+        let shared = &self.console.shared;
         let answer = if call.method == Method::GET {
             let address = call.address();
-            self.shared.get(&address, self.send(visitor, call)).await
+            shared.get(&address, self.send(call)).await
         } else {
-            let answer = self.send(visitor, call).await;
-            self.shared.forget();
+            let answer = self.send(call).await;
+            shared.forget();
             answer
         };
         serde_json::from_slice(&answer?).map_err(unreadable)
     }
 
-    async fn send(&self, visitor: &Visitor, call: Call) -> Result<Bytes, Failure> {
-        let request = call.request(visitor).map_err(Failure::malformed)?;
-        let Ok(response) = self.api.clone().oneshot(request).await;
+    async fn send(&self, call: Call) -> Result<Bytes, Failure> {
+        let request = call.request(&self.visitor).map_err(Failure::malformed)?;
+        let Ok(response) = self.console.api.clone().oneshot(request).await;
         let status = response.status();
         let retry_after =
             response.headers().get(RETRY_AFTER).and_then(|after| after.to_str().ok()?.parse().ok());

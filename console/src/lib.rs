@@ -22,6 +22,7 @@ mod recipe;
 mod sessions;
 mod shared;
 mod shown;
+mod visit;
 mod visitor;
 
 use std::sync::Arc;

@@ -8,6 +8,7 @@ use axum::response::{Html, IntoResponse, Response};
 use crate::assets;
 use crate::failure::Failure;
 use crate::shown::Text;
+use crate::visit::Visit;
 use crate::visitor::Visitor;
 
 /// The sections of the console: each page is one of these, or below one.
@@ -36,8 +37,8 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    pub(crate) fn new(title: impl Into<String>, here: Here, visitor: &Visitor) -> Self {
-        Self { title: title.into(), here, visitor: Some(visitor.clone()), is_live: false }
+    pub(crate) fn new(title: impl Into<String>, here: Here, visit: &Visit) -> Self {
+        Self { title: title.into(), here, visitor: Some(visit.visitor.clone()), is_live: false }
     }
 
     /// Returns a frame for a visitor who has not logged in.

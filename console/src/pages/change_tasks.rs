@@ -1,22 +1,18 @@
 //! Retrying and cancelling tasks.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use trawl_common::text::counted;
 
 use super::Nothing;
 use super::task::OfCrawl;
-use crate::Console;
 use crate::address;
 use crate::answers::{CancelledTasks, Replayed};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, Segments, written};
 use crate::page::{Answer, Confirm, Here, Page, html, to};
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// The tasks named by a form or an address: one, or all unfinished ones of a crawl.
 #[derive(Deserialize)]
@@ -56,22 +52,20 @@ struct Cancelled {
 
 /// Retries a failed task, by replaying its dead letter.
 pub(crate) async fn retry(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
+    visit: Visit,
     Segments(task): Segments<String>,
     Asked(OfCrawl { crawl }): Asked<OfCrawl>,
     Posted(Nothing {}): Posted<Nothing>,
 ) -> Answer {
     let order = ToReplay { urls: [&task], crawl: written(&crawl) };
-    let Replayed { crawls, .. } =
-        console.ask(&visitor, Call::post(&["dead-letters", "replay"]).body(&order)).await?;
+    let Replayed { crawls, .. } = visit.ask(Call::post(&["dead-letters", "replay"]).body(&order)).await?;
     match crawls.first() {
         Some(crawl) => Ok(to(&address::task(&task, Some(crawl)))),
         None => Err(Failure::malformed(format!("{task} is no dead letter: it was tried again, or purged"))),
     }
 }
 
-pub(crate) async fn ask_to_cancel(visitor: Visitor, Asked(named): Asked<Named>) -> Answer {
+pub(crate) async fn ask_to_cancel(visit: Visit, Asked(named): Asked<Named>) -> Answer {
     let (question, verb, back) = match (written(&named.task), written(&named.crawl)) {
         (Some(task), crawl) => (format!("Cancel {task}?"), "Cancel the task", address::task(task, crawl)),
         (None, Some(crawl)) => {
@@ -80,7 +74,7 @@ pub(crate) async fn ask_to_cancel(visitor: Visitor, Asked(named): Asked<Named>) 
         (None, None) => return Err(Failure::malformed("name a task or a crawl")),
     };
     html(&Confirm {
-        page: Page::new("Cancel tasks", Here::Tasks, &visitor),
+        page: Page::new("Cancel tasks", Here::Tasks, &visit),
         question: question.into(),
         notes: vec![
             "What waits is not done; a program that runs is ended within some seconds.".into(),
@@ -100,22 +94,17 @@ impl Named {
     }
 }
 
-pub(crate) async fn cancel(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Posted(named): Posted<Named>,
-) -> Answer {
+pub(crate) async fn cancel(visit: Visit, Posted(named): Posted<Named>) -> Answer {
     let (task, crawl) = (written(&named.task), written(&named.crawl));
     let order = ToCancel { tasks: task.map(|task| [task]), crawl, cursor: written(&named.cursor) };
-    let CancelledTasks { cancelled, next } =
-        console.ask(&visitor, Call::post(&["tasks", "cancel"]).body(&order)).await?;
+    let CancelledTasks { cancelled, next } = visit.ask(Call::post(&["tasks", "cancel"]).body(&order)).await?;
     match (task, crawl, next) {
         (Some(task), ..) if cancelled == 0 => {
             Err(Failure::malformed(format!("{task} neither waits nor runs: it has ended meanwhile")))
         }
         (Some(task), crawl, _) => Ok(to(&address::task(task, crawl))),
         (None, Some(crawl), Some(cursor)) => html(&Cancelled {
-            page: Page::new("Cancel tasks", Here::Tasks, &visitor),
+            page: Page::new("Cancel tasks", Here::Tasks, &visit),
             what: format!("Cancelled: {}.", counted(cancelled, "task")),
             crawl: crawl.to_owned(),
             cursor,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::State;
+use axum::routing::{MethodRouter, post};
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::text::counted;
 
@@ -13,7 +13,7 @@ use crate::answers::{Crawl, CrawlHost, CrawlHosts, CrawlTasks};
 use crate::ask::Call;
 use crate::form::{Posted, Segments};
 use crate::page::{Answer, Confirm, Here, Page, html, to};
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// The number of hosts shown.
 const MAX_HOSTS: usize = 25;
@@ -46,59 +46,27 @@ impl CrawlPage {
     }
 }
 
-pub(crate) async fn show(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Segments(id): Segments<String>,
-) -> Answer {
-    let crawl: Crawl = console.ask(&visitor, Call::get(&["crawls", &id])).await?;
+pub(crate) async fn show(visit: Visit, Segments(id): Segments<String>) -> Answer {
+    let crawl: Crawl = visit.ask(Call::get(&["crawls", &id])).await?;
     let call = Call::get(&["crawls", &id, "hosts"]).with("limit", HOSTS);
-    let CrawlHosts { mut hosts, tasks } = console.ask(&visitor, call).await?;
+    let CrawlHosts { mut hosts, tasks } = visit.ask(call).await?;
     hosts.truncate(MAX_HOSTS);
     let title = format!("Crawl {}", crawl.crawl);
-    let page = Page::new(title, Here::Crawls, &visitor).live(!crawl.over);
+    let page = Page::new(title, Here::Crawls, &visit).live(!crawl.over);
     let tasks = tasks.filter(|tasks| tasks.admitted.0 > 0);
     html(&CrawlPage { page, crawl, hosts, tasks })
 }
 
-pub(crate) async fn pause(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Segments(id): Segments<String>,
-    Posted(Nothing {}): Posted<Nothing>,
-) -> Answer {
-    change(&console, &visitor, &id, "pause").await
+/// Returns the handler of a form that pauses, resumes or cancels a crawl, as the API's `verb` does.
+pub(crate) fn change(verb: &'static str) -> MethodRouter<Arc<Console>> {
+    post(async move |visit: Visit, Segments(id): Segments<String>, Posted(Nothing {})| -> Answer {
+        let Crawl { crawl, .. } = visit.ask(Call::post(&["crawls", &id, verb])).await?;
+        Ok(to(&format!("/crawls/{crawl}")))
+    })
 }
 
-pub(crate) async fn resume(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Segments(id): Segments<String>,
-    Posted(Nothing {}): Posted<Nothing>,
-) -> Answer {
-    change(&console, &visitor, &id, "resume").await
-}
-
-pub(crate) async fn cancel(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Segments(id): Segments<String>,
-    Posted(Nothing {}): Posted<Nothing>,
-) -> Answer {
-    change(&console, &visitor, &id, "cancel").await
-}
-
-async fn change(console: &Console, visitor: &Visitor, id: &str, verb: &str) -> Answer {
-    let Crawl { crawl, .. } = console.ask(visitor, Call::post(&["crawls", id, verb])).await?;
-    Ok(to(&format!("/crawls/{crawl}")))
-}
-
-pub(crate) async fn ask_to_cancel(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Segments(id): Segments<String>,
-) -> Answer {
-    let crawl: Crawl = console.ask(&visitor, Call::get(&["crawls", &id])).await?;
+pub(crate) async fn ask_to_cancel(visit: Visit, Segments(id): Segments<String>) -> Answer {
+    let crawl: Crawl = visit.ask(Call::get(&["crawls", &id])).await?;
     let Crawl { crawl: id, spider, .. } = &crawl;
     let note = match crawl.status {
         CrawlState::Pending => "It has not begun, and will not begin.".to_owned(),
@@ -108,7 +76,7 @@ pub(crate) async fn ask_to_cancel(
         }
     };
     html(&Confirm {
-        page: Page::new("Cancel a crawl", Here::Crawls, &visitor),
+        page: Page::new("Cancel a crawl", Here::Crawls, &visit),
         question: format!("Cancel crawl {id} of spider {spider}?").into(),
         notes: vec![note.into(), "A cancelled crawl cannot go on. To hold it for a while, pause it.".into()],
         action: format!("/crawls/{id}/cancel"),

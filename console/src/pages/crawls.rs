@@ -1,21 +1,17 @@
 //! The list of crawls.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use serde::Deserialize;
 use strum::VariantNames;
 use trawl_common::frontier::crawl::CrawlState;
 
-use crate::Console;
 use crate::address::address;
 use crate::answers::{Crawl, Crawls};
 use crate::ask::Call;
 use crate::form::{Asked, written};
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Text;
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// The number of crawls on one page.
 const LIMIT: &str = "50";
@@ -46,11 +42,7 @@ struct CrawlsPage {
     next: Option<String>,
 }
 
-pub(crate) async fn list(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Asked(listing): Asked<Listing>,
-) -> Answer {
+pub(crate) async fn list(visit: Visit, Asked(listing): Asked<Listing>) -> Answer {
     let (status, spider) = (written(&listing.status), written(&listing.spider));
     let call = Call::get(&["crawls"]).with("limit", LIMIT);
     let call = match status {
@@ -58,7 +50,7 @@ pub(crate) async fn list(
         status => call.with_any("status", status),
     };
     let call = call.with_any("spider", spider).with_any("cursor", listing.cursor.as_deref());
-    let Crawls { crawls, next } = console.ask(&visitor, call).await?;
+    let Crawls { crawls, next } = visit.ask(call).await?;
     let choice = |name: &'static str| {
         let chosen = (name != "all").then_some(name);
         (name, path(chosen, spider, None), chosen == status)
@@ -67,7 +59,7 @@ pub(crate) async fn list(
     let is_first = listing.cursor.is_none();
     html(&CrawlsPage {
         // Only the first page changes.
-        page: Page::new("Crawls", Here::Crawls, &visitor).live(is_first),
+        page: Page::new("Crawls", Here::Crawls, &visit).live(is_first),
         choices: names.map(choice).collect(),
         next: next.map(|next| path(status, spider, Some(&next))),
         is_filtered: status.is_some() || spider.is_some(),

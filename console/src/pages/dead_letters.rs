@@ -1,9 +1,6 @@
 //! Dead letters: the list, a single one, replaying and purging them.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use strum::VariantNames;
@@ -11,14 +8,13 @@ use trawl_common::frontier::outcome::Reason;
 use trawl_common::text::counted;
 
 use super::selection::Selection;
-use crate::Console;
 use crate::address;
 use crate::answers::{Counted, DeadLetter, DeadLetters, Purged, Replayed};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, written};
 use crate::page::{Answer, Confirm, Here, Page, html};
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// The number of dead letters on one page. The API's pages are larger, and as the store has them.
 const PAGE_SIZE: usize = 500;
@@ -97,11 +93,7 @@ impl DeadLetter {
     }
 }
 
-pub(crate) async fn list(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Asked(said): Asked<Said>,
-) -> Answer {
+pub(crate) async fn list(visit: Visit, Asked(said): Asked<Said>) -> Answer {
     let selection = said.selection();
     let skip: usize = written(&said.skip).and_then(|skip| skip.parse().ok()).unwrap_or_default();
     let is_first = said.cursor.is_none() && skip == 0;
@@ -109,7 +101,7 @@ pub(crate) async fn list(
     for _ in 0..MAX_REQUESTS {
         let Some((cursor, skip)) = at.take() else { break };
         let call = selection.call().with_any("cursor", cursor.as_deref());
-        let DeadLetters { dead_letters, next } = console.ask(&visitor, call).await?;
+        let DeadLetters { dead_letters, next } = visit.ask(call).await?;
         let (count, left) = (dead_letters.len(), PAGE_SIZE - letters.len());
         letters.extend(dead_letters.into_iter().skip(skip).take(left));
         at = match count > skip.saturating_add(left) {
@@ -128,7 +120,7 @@ pub(crate) async fn list(
         selection.path_with("/dead-letters", &more)
     });
     html(&DeadLettersPage {
-        page: Page::new("Dead letters", Here::DeadLetters, &visitor),
+        page: Page::new("Dead letters", Here::DeadLetters, &visit),
         reasons: Reason::VARIANTS,
         is_first,
         groups: grouped(letters),
@@ -159,53 +151,40 @@ struct DeadLetterPage {
     selection: Selection,
 }
 
-pub(crate) async fn show(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Asked(said): Asked<Said>,
-) -> Answer {
+pub(crate) async fn show(visit: Visit, Asked(said): Asked<Said>) -> Answer {
     let selection = said.selection();
-    let DeadLetters { dead_letters, .. } = console.ask(&visitor, selection.call()).await?;
+    let DeadLetters { dead_letters, .. } = visit.ask(selection.call()).await?;
     let letter = dead_letters.into_iter().next().ok_or_else(|| {
         let title = "There is no such dead letter";
         Failure::new(StatusCode::NOT_FOUND, title, "it was sent again, or purged")
     })?;
-    let page = Page::new("A dead letter", Here::DeadLetters, &visitor);
+    let page = Page::new("A dead letter", Here::DeadLetters, &visit);
     html(&DeadLetterPage { page, selection: letter.selection(), letter })
 }
 
-pub(crate) async fn ask_to_replay(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Asked(said): Asked<Said>,
-) -> Answer {
+pub(crate) async fn ask_to_replay(visit: Visit, Asked(said): Asked<Said>) -> Answer {
     let note = "Their URLs are fetched again and their tasks done again, with no failure counted. Those of a crawl that is over go into \
                 a crawl of their own.";
-    confirm(&console, &visitor, &said.selection(), ["Replay", "Replay it", "Replay them"], note).await
+    confirm(&visit, &said.selection(), ["Replay", "Replay it", "Replay them"], note).await
 }
 
-pub(crate) async fn ask_to_purge(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Asked(said): Asked<Said>,
-) -> Answer {
+pub(crate) async fn ask_to_purge(visit: Visit, Asked(said): Asked<Said>) -> Answer {
     let note = "They are taken out of the list for good, and cannot be replayed after that. The counters of \
                 their crawls stay.";
-    confirm(&console, &visitor, &said.selection(), ["Purge", "Purge it", "Purge them"], note).await
+    confirm(&visit, &said.selection(), ["Purge", "Purge it", "Purge them"], note).await
 }
 
 /// Returns the page that asks whether the selected dead letters are to be changed. The verbs are for the title, for one
 /// of them and for several.
 async fn confirm(
-    console: &Console,
-    visitor: &Visitor,
+    visit: &Visit,
     selection: &Selection,
     [verb, it, them]: [&'static str; 3],
     note: &'static str,
 ) -> Answer {
-    let (number, counted) = count(console, visitor, selection).await?;
+    let (number, counted) = count(visit, selection).await?;
     html(&Confirm {
-        page: Page::new(format!("{verb} dead letters"), Here::DeadLetters, visitor),
+        page: Page::new(format!("{verb} dead letters"), Here::DeadLetters, visit),
         question: format!("{verb} {counted}?").into(),
         notes: vec![format!("Of {}.", selection.words()).into(), note.into()],
         action: format!("/dead-letters/{}", verb.to_lowercase()),
@@ -221,13 +200,9 @@ fn fields(selection: &Selection) -> Vec<(&'static str, String)> {
 
 /// Returns the number of selected dead letters, and a description of it. Fails if there are none: there is
 /// nothing to confirm.
-async fn count(
-    console: &Console,
-    visitor: &Visitor,
-    selection: &Selection,
-) -> Result<(u64, String), Failure> {
+async fn count(visit: &Visit, selection: &Selection) -> Result<(u64, String), Failure> {
     let call = selection.call_for(&["dead-letters", "count"]);
-    let Counted { count, more } = console.ask(visitor, call).await?;
+    let Counted { count, more } = visit.ask(call).await?;
     let counted = counted(count, "dead letter");
     match (count, more) {
         (0, false) => Err(Failure::malformed(format!("there is no dead letter of {}", selection.words()))),
@@ -250,17 +225,13 @@ struct Done {
     cursor: Option<String>,
 }
 
-pub(crate) async fn replay(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Posted(said): Posted<Said>,
-) -> Answer {
+pub(crate) async fn replay(visit: Visit, Posted(said): Posted<Said>) -> Answer {
     let selection = said.selection();
     let order = selection.order(written(&said.cursor));
     let call = Call::post(&["dead-letters", "replay"]).body(&order);
-    let Replayed { sent, crawls, next: cursor } = console.ask(&visitor, call).await?;
+    let Replayed { sent, crawls, next: cursor } = visit.ask(call).await?;
     html(&Done {
-        page: Page::new("Replay dead letters", Here::DeadLetters, &visitor),
+        page: Page::new("Replay dead letters", Here::DeadLetters, &visit),
         what: format!("{} sent again.", was(sent)),
         crawls,
         selection,
@@ -269,17 +240,13 @@ pub(crate) async fn replay(
     })
 }
 
-pub(crate) async fn purge(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Posted(said): Posted<Said>,
-) -> Answer {
+pub(crate) async fn purge(visit: Visit, Posted(said): Posted<Said>) -> Answer {
     let selection = said.selection();
     let order = selection.order(written(&said.cursor));
     let call = Call::post(&["dead-letters", "purge"]).body(&order);
-    let Purged { purged, next: cursor } = console.ask(&visitor, call).await?;
+    let Purged { purged, next: cursor } = visit.ask(call).await?;
     html(&Done {
-        page: Page::new("Purge dead letters", Here::DeadLetters, &visitor),
+        page: Page::new("Purge dead letters", Here::DeadLetters, &visit),
         what: format!("{} taken out for good.", was(purged)),
         crawls: Vec::new(),
         selection,

@@ -1,24 +1,20 @@
 //! The deployment of spiders: one file that is typed or chosen, or a tar of files.
 
-use std::fmt::Write;
-use std::sync::Arc;
-
 use askama::Template;
 use axum::body::Bytes;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::Serialize;
+use std::fmt::Write;
 use trawl_common::text::is_harmful;
 
 use super::spider::About;
-use crate::Console;
 use crate::answers::{Added, Checked, SpiderText, Versions};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Uploaded, written};
 use crate::page::{Answer, Here, Page, html, to};
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// The default project.
 const PROJECT: &str = "default";
@@ -83,40 +79,32 @@ impl Draft {
     }
 }
 
-pub(crate) async fn ask(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Asked(About { spider, project }): Asked<About>,
-) -> Answer {
+pub(crate) async fn ask(visit: Visit, Asked(About { spider, project }): Asked<About>) -> Answer {
     let mut draft = Draft { spider, project, ..Draft::default() };
     if let Some(spider) = written(&draft.spider) {
         let call = Call::get(&["projects", draft.project(), "spiders", spider]);
-        let SpiderText { text, .. } = console.ask(&visitor, call).await?;
+        let SpiderText { text, .. } = visit.ask(call).await?;
         draft.text = Some(text);
     }
-    html(&DeployPage::new(&visitor, draft))
+    html(&DeployPage::new(&visit, draft))
 }
 
-pub(crate) async fn deploy(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    uploaded: Uploaded,
-) -> Answer {
+pub(crate) async fn deploy(visit: Visit, uploaded: Uploaded) -> Answer {
     let field = |name| uploaded.field(name).map(str::to_owned);
     let (project, version, spider) = (field("project"), field("version"), field("spider"));
-    let mut shown = DeployPage::new(&visitor, Draft { project, version, spider, text: field("text") });
+    let mut shown = DeployPage::new(&visit, Draft { project, version, spider, text: field("text") });
     let is_trusted_alone = uploaded.field("alone").is_some();
     let is_to_check = uploaded.field("do") == Some("check");
-    match shown.take_in(&console, &visitor, uploaded.file).await {
+    match shown.take_in(&visit, uploaded.file).await {
         Ok(_) if is_to_check && shown.checked.is_some() => html(&shown),
         Ok(_) if is_to_check => shown
             .refused_for(Failure::malformed("an archive is checked when it is deployed: choose it again")),
         Ok(None) => shown.refused(StatusCode::BAD_REQUEST),
         Ok(Some(file)) => {
-            if !is_trusted_alone && shown.leaves_others_out(&console, &visitor).await? {
+            if !is_trusted_alone && shown.leaves_others_out(&visit).await? {
                 return shown.refused(StatusCode::CONFLICT);
             }
-            match shown.send(&console, &visitor, file).await {
+            match shown.send(&visit, file).await {
                 Ok(Added { project }) => Ok(to(&format!("/projects/{project}"))),
                 Err(failure) => shown.refused_for(failure),
             }
@@ -126,8 +114,8 @@ pub(crate) async fn deploy(
 }
 
 impl DeployPage {
-    fn new(visitor: &Visitor, draft: Draft) -> Self {
-        let page = Page::new("Deploy spiders", Here::Spiders, visitor);
+    fn new(visit: &Visit, draft: Draft) -> Self {
+        let page = Page::new("Deploy spiders", Here::Spiders, visit);
         Self { page, draft, checked: None, others: Vec::new(), wrong: None }
     }
 
@@ -135,8 +123,7 @@ impl DeployPage {
     /// checked and shown in the form. `None` if it has mistakes.
     async fn take_in(
         &mut self,
-        console: &Console,
-        visitor: &Visitor,
+        visit: &Visit,
         file: Option<(String, Bytes)>,
     ) -> Result<Option<Bytes>, Failure> {
         let draft = &mut self.draft;
@@ -158,19 +145,19 @@ impl DeployPage {
         };
         let text = draft.text.as_deref().unwrap_or_default();
         let call = Call::post(&["spiders", "check"]).body(&NewSpider { spider, text });
-        let checked: Checked = console.ask(visitor, call).await?;
+        let checked: Checked = visit.ask(call).await?;
         let file = checked.mistakes.is_empty().then(|| Bytes::from(text.to_owned()));
         self.checked = Some(checked);
         Ok(file)
     }
 
     /// Whether the latest version has spiders that a version with this spider alone would not have.
-    async fn leaves_others_out(&mut self, console: &Console, visitor: &Visitor) -> Result<bool, Failure> {
+    async fn leaves_others_out(&mut self, visit: &Visit) -> Result<bool, Failure> {
         if self.checked.is_none() {
             return Ok(false);
         }
         let call = Call::get(&["projects", self.draft.project(), "versions"]);
-        let latest = match console.ask(visitor, call).await {
+        let latest = match visit.ask(call).await {
             Ok(Versions { mut versions }) => versions.pop(),
             Err(Failure { status: 404, .. }) => None,
             Err(failure) => return Err(failure),
@@ -181,11 +168,11 @@ impl DeployPage {
         Ok(!self.others.is_empty())
     }
 
-    async fn send(&self, console: &Console, visitor: &Visitor, file: Bytes) -> Result<Added, Failure> {
+    async fn send(&self, visit: &Visit, file: Bytes) -> Result<Added, Failure> {
         let call = Call::post(&["projects", self.draft.project(), "versions"]).file(file);
         let spider = written(&self.draft.spider).filter(|_| self.checked.is_some());
         let call = call.with_any("version", written(&self.draft.version)).with_any("spider", spider);
-        console.ask(visitor, call).await
+        visit.ask(call).await
     }
 
     /// Shows the form again with its contents.

@@ -1,20 +1,16 @@
 //! The tasks that have ended lately.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use serde::Deserialize;
 
 use super::tasks::choices;
-use crate::Console;
 use crate::address::address;
 use crate::answers::{EndedTask, EndedTasks};
 use crate::ask::Call;
 use crate::form::{Asked, all_written, text_of};
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Text;
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// The number of tasks on one page.
 const LIMIT: &str = "100";
@@ -55,19 +51,15 @@ struct EndedTasksPage {
     next: Option<String>,
 }
 
-pub(crate) async fn list(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Asked(listing): Asked<Listing>,
-) -> Answer {
+pub(crate) async fn list(visit: Visit, Asked(listing): Asked<Listing>) -> Answer {
     let call =
         Call::get(&["tasks", "ended"]).with("limit", LIMIT).with_any("cursor", listing.cursor.as_deref());
     let call = listing.of_crawls().into_iter().fold(call, |call, (name, value)| call.with(name, value));
-    let EndedTasks { tasks, next } = console.ask(&visitor, call).await?;
+    let EndedTasks { tasks, next } = visit.ask(call).await?;
     let is_first = listing.cursor.is_none();
     html(&EndedTasksPage {
         // Older ends do not change.
-        page: Page::new("Ended tasks", Here::Tasks, &visitor).live(is_first),
+        page: Page::new("Ended tasks", Here::Tasks, &visit).live(is_first),
         choices: choices(&listing.of_crawls(), Some("ended")),
         tasks,
         is_first,

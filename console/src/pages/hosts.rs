@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::State;
+use axum::routing::{MethodRouter, post};
 use serde::Deserialize;
 
 use crate::Console;
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::form::{Asked, Posted, written};
 use crate::page::{Answer, Confirm, Here, Page, html, to};
 use crate::shown::Text;
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// The number of hosts on one page.
 const LIMIT: &str = "100";
@@ -49,20 +49,16 @@ struct HostsPage {
     next: Option<String>,
 }
 
-pub(crate) async fn list(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Asked(listing): Asked<Listing>,
-) -> Answer {
+pub(crate) async fn list(visit: Visit, Asked(listing): Asked<Listing>) -> Answer {
     let Hosts { hosts, next } = match written(&listing.host) {
-        Some(host) => named(&console, &visitor, host).await?,
+        Some(host) => named(&visit, host).await?,
         None => {
             let call = Call::get(&["hosts"]).with("limit", LIMIT);
-            console.ask(&visitor, call.with_any("cursor", listing.cursor.as_deref())).await?
+            visit.ask(call.with_any("cursor", listing.cursor.as_deref())).await?
         }
     };
     html(&HostsPage {
-        page: Page::new("Hosts", Here::Hosts, &visitor).live(true),
+        page: Page::new("Hosts", Here::Hosts, &visit).live(true),
         hosts,
         named: written(&listing.host).map(Text::from),
         is_first: listing.cursor.is_none(),
@@ -71,21 +67,21 @@ pub(crate) async fn list(
 }
 
 /// Returns the host of this name, if it is known.
-async fn named(console: &Console, visitor: &Visitor, host: &str) -> Result<Hosts, Failure> {
-    match console.ask(visitor, Call::get(&["hosts", host])).await {
+async fn named(visit: &Visit, host: &str) -> Result<Hosts, Failure> {
+    match visit.ask(Call::get(&["hosts", host])).await {
         Ok(host) => Ok(Hosts { hosts: vec![host], next: None }),
         Err(Failure { status: 404, .. }) => Ok(Hosts { hosts: Vec::new(), next: None }),
         Err(failure) => Err(failure),
     }
 }
 
-pub(crate) async fn ask_to_block(visitor: Visitor, Asked(Named { host }): Asked<Named>) -> Answer {
+pub(crate) async fn ask_to_block(visit: Visit, Asked(Named { host }): Asked<Named>) -> Answer {
     let host = host.trim().to_owned();
     if host.is_empty() {
         return Err(Failure::malformed("name a host"));
     }
     html(&Confirm {
-        page: Page::new("Block a host", Here::Hosts, &visitor),
+        page: Page::new("Block a host", Here::Hosts, &visit),
         question: format!("Block {host}?").into(),
         notes: vec![
             "Nobody will ask it any more, in any crawl.".into(),
@@ -100,25 +96,12 @@ pub(crate) async fn ask_to_block(visitor: Visitor, Asked(Named { host }): Asked<
     })
 }
 
-pub(crate) async fn block(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Posted(Named { host }): Posted<Named>,
-) -> Answer {
-    change(&console, &visitor, &host, "block").await
-}
-
-pub(crate) async fn unblock(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Posted(Named { host }): Posted<Named>,
-) -> Answer {
-    change(&console, &visitor, &host, "unblock").await
-}
-
-async fn change(console: &Console, visitor: &Visitor, host: &str, verb: &str) -> Answer {
-    let Blocking { host } = console.ask(visitor, Call::post(&["hosts", host.trim(), verb])).await?;
-    Ok(to(&path("host", &host)))
+/// Returns the handler of a form that blocks or unblocks a host, as the API's `verb` does.
+pub(crate) fn change(verb: &'static str) -> MethodRouter<Arc<Console>> {
+    post(async move |visit: Visit, Posted(Named { host })| -> Answer {
+        let Blocking { host } = visit.ask(Call::post(&["hosts", host.trim(), verb])).await?;
+        Ok(to(&path("host", &host)))
+    })
 }
 
 fn path(name: &str, value: &str) -> String {

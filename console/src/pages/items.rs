@@ -1,17 +1,13 @@
 //! A sample of the items of a crawl.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 
-use crate::Console;
 use crate::answers::Items;
 use crate::ask::Call;
 use crate::form::Segments;
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::{Text, json};
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// The number of items shown.
 const LIMIT: &str = "20";
@@ -26,19 +22,15 @@ struct ItemsPage {
     has_more: bool,
 }
 
-pub(crate) async fn list(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Segments(crawl): Segments<String>,
-) -> Answer {
+pub(crate) async fn list(visit: Visit, Segments(crawl): Segments<String>) -> Answer {
     let call = Call::get(&["crawls", &crawl, "items"]).with("limit", LIMIT);
-    let Items { items, next } = console.ask(&visitor, call).await?;
+    let Items { items, next } = visit.ask(call).await?;
     let shown = |item: serde_json::Value| {
         let url = item["url"].as_str().unwrap_or_default().to_owned();
         (Text::from(url), json(&item))
     };
     html(&ItemsPage {
-        page: Page::new(format!("Items of {crawl}"), Here::Crawls, &visitor),
+        page: Page::new(format!("Items of {crawl}"), Here::Crawls, &visit),
         crawl,
         items: items.into_iter().map(shown).collect(),
         has_more: next.is_some(),

@@ -1,18 +1,14 @@
 //! Jobs: submitted crawls.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use serde::Deserialize;
 
-use crate::Console;
 use crate::address::address;
 use crate::answers::{Crawl, Crawls, Job};
 use crate::ask::Call;
 use crate::form::Asked;
 use crate::page::{Answer, Here, Page, html};
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// The number of jobs on one page.
 const LIMIT: &str = "50";
@@ -31,17 +27,13 @@ struct JobsPage {
     next: Option<String>,
 }
 
-pub(crate) async fn list(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Asked(Listing { cursor }): Asked<Listing>,
-) -> Answer {
+pub(crate) async fn list(visit: Visit, Asked(Listing { cursor }): Asked<Listing>) -> Answer {
     let call = Call::get(&["crawls"]).with("job", "true").with("limit", LIMIT);
-    let Crawls { crawls, next } = console.ask(&visitor, call.with_any("cursor", cursor.as_deref())).await?;
+    let Crawls { crawls, next } = visit.ask(call.with_any("cursor", cursor.as_deref())).await?;
     let with_job = |mut crawl: Crawl| crawl.job.take().map(|job| (crawl, job));
     let path = |next: String| address("/jobs", [("cursor", next)]);
     html(&JobsPage {
-        page: Page::new("Jobs", Here::Jobs, &visitor).live(cursor.is_none()),
+        page: Page::new("Jobs", Here::Jobs, &visit).live(cursor.is_none()),
         jobs: crawls.into_iter().filter_map(with_job).collect(),
         is_first: cursor.is_none(),
         next: next.map(path),

@@ -1,21 +1,17 @@
 //! The fleet's log: failures, retries and other problems.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use serde::Deserialize;
 use strum::VariantNames;
 use trawl_common::logs::LogLevel;
 
-use crate::Console;
 use crate::address::address;
 use crate::answers::{LogEntry, Logs};
 use crate::ask::Call;
 use crate::form::{Asked, all_written, text_of};
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Text;
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// The number of entries on one page.
 const LIMIT: &str = "100";
@@ -69,18 +65,14 @@ struct LogsPage {
     next: Option<String>,
 }
 
-pub(crate) async fn list(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Asked(listing): Asked<Listing>,
-) -> Answer {
+pub(crate) async fn list(visit: Visit, Asked(listing): Asked<Listing>) -> Answer {
     let call = Call::get(&["logs"]).with("limit", LIMIT).with_any("cursor", listing.cursor.as_deref());
     let call = listing.fields().into_iter().fold(call, |call, (name, value)| call.with(name, value));
-    let Logs { entries, next } = console.ask(&visitor, call).await?;
+    let Logs { entries, next } = visit.ask(call).await?;
     let is_first = listing.cursor.is_none();
     html(&LogsPage {
         // Older entries do not change.
-        page: Page::new("Log", Here::Logs, &visitor).live(is_first),
+        page: Page::new("Log", Here::Logs, &visit).live(is_first),
         levels: LogLevel::VARIANTS,
         entries,
         is_first,

@@ -1,12 +1,9 @@
 //! The form that submits a crawl.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use trawl_common::frontier::Work;
 use trawl_common::list::ListEntry;
 use trawl_common::names::SpiderName;
@@ -17,7 +14,6 @@ use trawl_common::web::url::CanonicalUrl;
 use super::arguments::{self, Given};
 use super::lines::{self, Refused, WrongLines};
 use super::spider::About;
-use crate::Console;
 use crate::answers::{Argument, Checked, Crawl, Spiders};
 use crate::ask::Call;
 use crate::failure::Failure;
@@ -25,7 +21,7 @@ use crate::form::{Asked, Posted, written};
 use crate::page::{Answer, Here, Page, html, to};
 use crate::sessions::secret;
 use crate::shown::Text;
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// The content of the form as it was entered.
 #[derive(Clone, Default, Deserialize)]
@@ -182,44 +178,36 @@ fn number<T: std::str::FromStr>(name: &str, field: &Option<String>) -> Result<Op
     written(field).map(|text| text.parse().map_err(|_| wrong(text))).transpose()
 }
 
-pub(crate) async fn ask(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Asked(About { spider, project }): Asked<About>,
-) -> Answer {
+pub(crate) async fn ask(visit: Visit, Asked(About { spider, project }): Asked<About>) -> Answer {
     let draft = Draft { spider, project, ..Draft::default() };
-    html(&NewCrawlPage::new(&console, &visitor, draft).await?)
+    html(&NewCrawlPage::new(&visit, draft).await?)
 }
 
-pub(crate) async fn start(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Posted(draft): Posted<Draft>,
-) -> Answer {
+pub(crate) async fn start(visit: Visit, Posted(draft): Posted<Draft>) -> Answer {
     if draft.show.is_some() {
-        return html(&NewCrawlPage::new(&console, &visitor, draft).await?);
+        return html(&NewCrawlPage::new(&visit, draft).await?);
     }
-    let refused = match try_start(&console, &visitor, &draft).await {
+    let refused = match try_start(&visit, &draft).await {
         Ok(Crawl { crawl, .. }) => return Ok(to(&format!("/crawls/{crawl}"))),
         Err(refused) => refused,
     };
     let (status, wrong, wrong_lines) = refused.shown(&[400, 413])?;
-    let shown = NewCrawlPage { wrong, wrong_lines, ..NewCrawlPage::new(&console, &visitor, draft).await? };
+    let shown = NewCrawlPage { wrong, wrong_lines, ..NewCrawlPage::new(&visit, draft).await? };
     Ok((status, html(&shown)?).into_response())
 }
 
-async fn try_start(console: &Console, visitor: &Visitor, draft: &Draft) -> Result<Crawl, Refused> {
+async fn try_start(visit: &Visit, draft: &Draft) -> Result<Crawl, Refused> {
     let nonce = written(&draft.nonce).ok_or_else(|| Failure::malformed("the form has lost its nonce"))?;
     let call = Call::post(&["crawls"]).body(&draft.new_crawl()?).once(&format!("console-{nonce}"));
-    Ok(console.ask(visitor, call).await?)
+    Ok(visit.ask(call).await?)
 }
 
 impl NewCrawlPage {
-    async fn new(console: &Console, visitor: &Visitor, mut draft: Draft) -> Result<Self, Failure> {
-        let page = Page::new("New crawl", Here::Crawls, visitor);
-        let Spiders { spiders } = console.ask(visitor, Call::get(&["spiders"])).await?;
+    async fn new(visit: &Visit, mut draft: Draft) -> Result<Self, Failure> {
+        let page = Page::new("New crawl", Here::Crawls, visit);
+        let Spiders { spiders } = visit.ask(Call::get(&["spiders"])).await?;
         let spiders: BTreeSet<_> = spiders.into_iter().map(|spider| spider.spider).collect();
-        let declared = declared(console, visitor, &draft).await?;
+        let declared = declared(visit, &draft).await?;
         draft.fill(&declared);
         // A new crawl, because the last attempt submitted none.
         let nonce = secret();
@@ -229,11 +217,11 @@ impl NewCrawlPage {
 }
 
 /// Returns the declared arguments of the selected spider. A spider that is unknown here may still be known to workers.
-async fn declared(console: &Console, visitor: &Visitor, draft: &Draft) -> Result<Vec<Argument>, Failure> {
+async fn declared(visit: &Visit, draft: &Draft) -> Result<Vec<Argument>, Failure> {
     let Some(spider) = written(&draft.spider) else { return Ok(Vec::new()) };
     let project = written(&draft.project).unwrap_or("default");
     let call = Call::get(&["projects", project, "spiders", spider, "check"]);
-    match console.ask(visitor, call.with_any("version", written(&draft.version))).await {
+    match visit.ask(call.with_any("version", written(&draft.version))).await {
         Ok(Checked { arguments, .. }) => Ok(arguments),
         Err(Failure { status: 400 | 404, .. }) => Ok(Vec::new()),
         Err(failure) => Err(failure),

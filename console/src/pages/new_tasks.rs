@@ -1,26 +1,22 @@
 //! The submission of tasks through a form: one, or a list of them.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use askama::Template;
 use axum::body::Bytes;
-use axum::extract::State;
 use axum::response::IntoResponse;
+use std::collections::BTreeSet;
 use trawl_common::names::{CrawlId, SpiderName};
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 
 use super::lines::{self, Refused, WrongLines};
 use super::spider::About;
-use crate::Console;
 use crate::answers::{Crawl, Spiders, SubmittedTasks};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Uploaded};
 use crate::page::{Answer, Here, Page, html, to};
 use crate::shown::Text;
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// The contents of the form, as they were written.
 #[derive(Default)]
@@ -107,39 +103,30 @@ fn text_of(file: Bytes) -> Result<String, Failure> {
     }
 }
 
-pub(crate) async fn ask(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Asked(About { spider, .. }): Asked<About>,
-) -> Answer {
+pub(crate) async fn ask(visit: Visit, Asked(About { spider, .. }): Asked<About>) -> Answer {
     let draft = Draft { spider, ..Draft::default() };
     let own = CrawlId::generate(UnixMs::now()).to_string();
-    html(&NewTasksPage::new(&console, &visitor, draft, own).await?)
+    html(&NewTasksPage::new(&visit, draft, own).await?)
 }
 
-pub(crate) async fn submit(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    uploaded: Uploaded,
-) -> Answer {
+pub(crate) async fn submit(visit: Visit, uploaded: Uploaded) -> Answer {
     let own = uploaded.field("own").unwrap_or_default().to_owned();
     let draft = Draft::new(uploaded)?;
-    let refused = match send(&console, &visitor, &draft, &own).await {
+    let refused = match send(&visit, &draft, &own).await {
         Ok(crawl) => return Ok(to(&format!("/crawls/{crawl}"))),
         Err(refused) => refused,
     };
     let (status, wrong, wrong_lines) = refused.shown(&[400, 404, 409, 413])?;
-    let shown =
-        NewTasksPage { wrong, wrong_lines, ..NewTasksPage::new(&console, &visitor, draft, own).await? };
+    let shown = NewTasksPage { wrong, wrong_lines, ..NewTasksPage::new(&visit, draft, own).await? };
     Ok((status, html(&shown)?).into_response())
 }
 
 /// Submits the tasks and returns their crawl.
-async fn send(console: &Console, visitor: &Visitor, draft: &Draft, own: &str) -> Result<String, Refused> {
+async fn send(visit: &Visit, draft: &Draft, own: &str) -> Result<String, Refused> {
     let spider =
         draft.spider.as_deref().ok_or_else(|| Failure::malformed("spider: say whose program does them"))?;
     let lines = draft.lines()?;
-    if draft.crawl.is_none() && is_known(console, visitor, own).await? {
+    if draft.crawl.is_none() && is_known(visit, own).await? {
         // The form was sent before.
         return Ok(own.to_owned());
     }
@@ -147,12 +134,12 @@ async fn send(console: &Console, visitor: &Visitor, draft: &Draft, own: &str) ->
     let call = call.with("crawl", draft.crawl.as_deref().unwrap_or(own));
     let call =
         call.with_any("priority", draft.priority.as_deref()).with_any("retries", draft.retries.as_deref());
-    let SubmittedTasks { crawl } = console.ask(visitor, call).await?;
+    let SubmittedTasks { crawl } = visit.ask(call).await?;
     Ok(crawl)
 }
 
-async fn is_known(console: &Console, visitor: &Visitor, crawl: &str) -> Result<bool, Failure> {
-    match console.ask::<Crawl>(visitor, Call::get(&["crawls", crawl])).await {
+async fn is_known(visit: &Visit, crawl: &str) -> Result<bool, Failure> {
+    match visit.ask::<Crawl>(Call::get(&["crawls", crawl])).await {
         Ok(_) => Ok(true),
         Err(Failure { status: 404, .. }) => Ok(false),
         Err(failure) => Err(failure),
@@ -160,12 +147,12 @@ async fn is_known(console: &Console, visitor: &Visitor, crawl: &str) -> Result<b
 }
 
 impl NewTasksPage {
-    async fn new(console: &Console, visitor: &Visitor, draft: Draft, own: String) -> Result<Self, Failure> {
-        let Spiders { spiders } = console.ask(visitor, Call::get(&["spiders"])).await?;
+    async fn new(visit: &Visit, draft: Draft, own: String) -> Result<Self, Failure> {
+        let Spiders { spiders } = visit.ask(Call::get(&["spiders"])).await?;
         // The API accepts tasks only for spiders of this project.
         let here = spiders.into_iter().filter(|spider| spider.project == "default");
         Ok(Self {
-            page: Page::new("Submit tasks", Here::Tasks, visitor),
+            page: Page::new("Submit tasks", Here::Tasks, visit),
             draft,
             spiders: here.map(|spider| spider.spider).collect(),
             own,

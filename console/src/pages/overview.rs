@@ -1,9 +1,6 @@
 //! The overview: what is amiss, and the state of the fleet.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use serde::Deserialize;
 use trawl_common::frontier::crawl::{CrawlState, RECENT};
 use trawl_common::jobs::JobStatus;
@@ -11,14 +8,13 @@ use trawl_common::text::count;
 use trawl_common::time::UnixMs;
 
 use super::trouble::{self, Trouble};
-use crate::Console;
 use crate::answers::{Crawl, Crawls, Worker, Workers};
 use crate::ask::Call;
 use crate::charts::{Chart, Span};
 use crate::form::Asked;
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Number;
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// The number of crawls requested: those that run are among the latest.
 const LATEST: &str = "1000";
@@ -77,14 +73,9 @@ impl Overview {
     }
 }
 
-pub(crate) async fn show(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Asked(listing): Asked<Listing>,
-) -> Answer {
-    let Crawls { mut crawls, .. } =
-        console.ask(&visitor, Call::get(&["crawls"]).with("limit", LATEST)).await?;
-    let Workers { workers } = console.ask(&visitor, Call::get(&["workers"])).await?;
+pub(crate) async fn show(visit: Visit, Asked(listing): Asked<Listing>) -> Answer {
+    let Crawls { mut crawls, .. } = visit.ask(Call::get(&["crawls"]).with("limit", LATEST)).await?;
+    let Workers { workers } = visit.ask(Call::get(&["workers"])).await?;
     let with = |status| Number(crawls.iter().filter(|crawl| crawl.status == status).count() as u64);
     let (running, paused, pending) =
         (with(CrawlState::Running), with(CrawlState::Paused), with(CrawlState::Pending));
@@ -96,16 +87,16 @@ pub(crate) async fn show(
     let sum = |count: fn(&Crawl) -> Number| Number(recent.iter().map(|crawl| count(crawl).0).sum());
     let (items, failed) = (sum(|crawl| crawl.items), sum(|crawl| crawl.failed));
     let failed_jobs = Number(recent.iter().filter(|crawl| has_failed(crawl)).count() as u64);
-    let (troubles, more) = trouble::find(&console, &visitor, &recent, &workers).await?;
+    let (troubles, more) = trouble::find(&visit, &recent, &workers).await?;
     let span = Span::named(listing.charts.as_deref());
     let is_any_unwell = workers.iter().any(|worker: &Worker| !worker.is_well());
     crawls.truncate(MAX_CRAWLS);
     html(&Overview {
-        page: Page::new("Overview", Here::Overview, &visitor).live(true),
+        page: Page::new("Overview", Here::Overview, &visit).live(true),
         troubles,
         more: Number(more),
         span,
-        charts: console.samples.charts(span),
+        charts: visit.console.samples.charts(span),
         running,
         paused,
         pending,

@@ -1,21 +1,17 @@
 //! A project: its versions, and their removal.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use trawl_common::text::counted;
 
-use crate::Console;
 use crate::address::address;
 use crate::answers::{Removed, Version, Versions};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, Segments, written};
 use crate::page::{Answer, Confirm, Here, Page, html, to};
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// The version to remove; `None` for all.
 #[derive(Deserialize)]
@@ -44,28 +40,22 @@ impl Version {
     }
 }
 
-pub(crate) async fn show(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Segments(project): Segments<String>,
-) -> Answer {
-    let Versions { mut versions } =
-        console.ask(&visitor, Call::get(&["projects", &project, "versions"])).await?;
+pub(crate) async fn show(visit: Visit, Segments(project): Segments<String>) -> Answer {
+    let Versions { mut versions } = visit.ask(Call::get(&["projects", &project, "versions"])).await?;
     versions.reverse();
     html(&ProjectPage {
-        page: Page::new(format!("Project {project}"), Here::Spiders, &visitor),
+        page: Page::new(format!("Project {project}"), Here::Spiders, &visit),
         project,
         versions,
     })
 }
 
 pub(crate) async fn ask_to_remove(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
+    visit: Visit,
     Segments(project): Segments<String>,
     Asked(Named { version }): Asked<Named>,
 ) -> Answer {
-    let Versions { versions } = console.ask(&visitor, Call::get(&["projects", &project, "versions"])).await?;
+    let Versions { versions } = visit.ask(Call::get(&["projects", &project, "versions"])).await?;
     let is_there = |name: &str| versions.iter().any(|known| known.version == name);
     let (question, note) = match written(&version) {
         Some(version) if !is_there(version) => {
@@ -88,7 +78,7 @@ pub(crate) async fn ask_to_remove(
         }
     };
     html(&Confirm {
-        page: Page::new("Remove spiders", Here::Spiders, &visitor),
+        page: Page::new("Remove spiders", Here::Spiders, &visit),
         question: question.into(),
         notes: vec![
             note.into(),
@@ -102,8 +92,7 @@ pub(crate) async fn ask_to_remove(
 }
 
 pub(crate) async fn remove(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
+    visit: Visit,
     Segments(project): Segments<String>,
     Posted(Named { version }): Posted<Named>,
 ) -> Answer {
@@ -111,8 +100,8 @@ pub(crate) async fn remove(
         Some(version) => Call::delete(&["projects", &project, "versions", version]),
         None => Call::delete(&["projects", &project]),
     };
-    let Removed { version } = console.ask(&visitor, call).await?;
+    let Removed { version } = visit.ask(call).await?;
     let call = Call::get(&["projects", &project, "versions"]);
-    let is_left = version.is_some() && console.ask::<Versions>(&visitor, call).await.is_ok();
+    let is_left = version.is_some() && visit.ask::<Versions>(call).await.is_ok();
     Ok(to(&if is_left { format!("/projects/{project}") } else { "/spiders".to_owned() }))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::State;
+use axum::routing::{MethodRouter, post};
 use serde::Deserialize;
 
 use super::Nothing;
@@ -13,7 +13,7 @@ use crate::answers::{Crawl, Scheduled, Schedules};
 use crate::ask::Call;
 use crate::form::{Asked, Posted, Segments};
 use crate::page::{Answer, Here, Page, html, to};
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// The number of schedules on one page.
 const LIMIT: &str = "100";
@@ -36,16 +36,12 @@ struct SchedulesPage {
     next: Option<String>,
 }
 
-pub(crate) async fn list(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Asked(Listing { cursor }): Asked<Listing>,
-) -> Answer {
+pub(crate) async fn list(visit: Visit, Asked(Listing { cursor }): Asked<Listing>) -> Answer {
     let call = Call::get(&["schedules"]).with("limit", LIMIT).with_any("cursor", cursor.as_deref());
-    let Schedules { schedules, next } = console.ask(&visitor, call).await?;
+    let Schedules { schedules, next } = visit.ask(call).await?;
     let path = |next: String| address("/schedules", [("cursor", next)]);
     html(&SchedulesPage {
-        page: Page::new("Schedules", Here::Schedules, &visitor).live(true),
+        page: Page::new("Schedules", Here::Schedules, &visit).live(true),
         schedules,
         is_first: cursor.is_none(),
         next: next.map(path),
@@ -53,41 +49,20 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn run(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
+    visit: Visit,
     Segments((project, spider)): Segments<(String, String)>,
     Posted(Nothing {}): Posted<Nothing>,
 ) -> Answer {
     let call = Call::post(&["schedules", &project, &spider, "run"]);
-    let Crawl { crawl, .. } = console.ask(&visitor, call).await?;
+    let Crawl { crawl, .. } = visit.ask(call).await?;
     Ok(to(&format!("/crawls/{crawl}")))
 }
 
-pub(crate) async fn pause(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Segments(name): Segments<(String, String)>,
-    Posted(Nothing {}): Posted<Nothing>,
-) -> Answer {
-    change(&console, &visitor, &name, "pause").await
-}
-
-pub(crate) async fn resume(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Segments(name): Segments<(String, String)>,
-    Posted(Nothing {}): Posted<Nothing>,
-) -> Answer {
-    change(&console, &visitor, &name, "resume").await
-}
-
-async fn change(
-    console: &Console,
-    visitor: &Visitor,
-    (project, spider): &(String, String),
-    verb: &str,
-) -> Answer {
-    let call = Call::post(&["schedules", project, spider, verb]);
-    let Holding {} = console.ask(visitor, call).await?;
-    Ok(to("/schedules"))
+/// Returns the handler of a form that pauses or resumes a schedule, as the API's `verb` does.
+pub(crate) fn change(verb: &'static str) -> MethodRouter<Arc<Console>> {
+    type Name = Segments<(String, String)>;
+    post(async move |visit: Visit, Segments((project, spider)): Name, Posted(Nothing {})| -> Answer {
+        let Holding {} = visit.ask(Call::post(&["schedules", &project, &spider, verb])).await?;
+        Ok(to("/schedules"))
+    })
 }

@@ -1,17 +1,13 @@
 //! One spider: its file, the mistakes in it, its behaviour, and its result on a page.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use trawl_common::text::counted;
 
 use super::arguments::{self, Given};
 use super::source::Source;
-use crate::Console;
 use crate::address::address;
 use crate::answers::{Checked, Spider, SpiderText, Trial};
 use crate::ask::Call;
@@ -19,7 +15,7 @@ use crate::failure::Failure;
 use crate::form::{Asked, Posted, Segments, written};
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Text;
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// The version to show; `None` for the latest.
 #[derive(Deserialize)]
@@ -110,13 +106,12 @@ impl SpiderPage {
 }
 
 pub(crate) async fn show(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
+    visit: Visit,
     Segments(name): Segments<(String, String)>,
     Asked(OfVersion { version }): Asked<OfVersion>,
 ) -> Answer {
     let draft = Draft { version, ..Draft::default() };
-    html(&SpiderPage::new(&console, &visitor, name, draft).await?)
+    html(&SpiderPage::new(&visit, name, draft).await?)
 }
 
 /// The request to the API.
@@ -130,8 +125,7 @@ struct NewTrial<'a> {
 }
 
 pub(crate) async fn attempt(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
+    visit: Visit,
     Segments(name): Segments<(String, String)>,
     Posted(draft): Posted<Draft>,
 ) -> Answer {
@@ -142,17 +136,17 @@ pub(crate) async fn attempt(
         version: written(&draft.version),
         arguments: arguments::named(&draft.arguments).collect(),
     };
-    let trial = console.ask(&visitor, Call::post(&["spiders", "try"]).body(&new)).await;
+    let trial = visit.ask(Call::post(&["spiders", "try"]).body(&new)).await;
     match trial {
         Ok(trial) => {
-            let shown = SpiderPage::new(&console, &visitor, name, draft).await?;
+            let shown = SpiderPage::new(&visit, name, draft).await?;
             html(&SpiderPage { trial: Some(trial), ..shown })
         }
         // A failure of the host, of the form or of the moment: show the form again, so that the user can
         // retry.
         Err(failure) if matches!(failure.status, 400 | 409 | 503 | 504) => {
             let status = failure.status();
-            let shown = SpiderPage::new(&console, &visitor, name, draft).await?;
+            let shown = SpiderPage::new(&visit, name, draft).await?;
             Ok((status, html(&SpiderPage { wrong: Some(failure.detail.to_string()), ..shown })?)
                 .into_response())
         }
@@ -161,20 +155,15 @@ pub(crate) async fn attempt(
 }
 
 impl SpiderPage {
-    async fn new(
-        console: &Console,
-        visitor: &Visitor,
-        (project, spider): (String, String),
-        draft: Draft,
-    ) -> Result<Self, Failure> {
+    async fn new(visit: &Visit, (project, spider): (String, String), draft: Draft) -> Result<Self, Failure> {
         let place = ["projects", &project, "spiders", &spider];
         let call = Call::get(&place).with_any("version", written(&draft.version));
-        let SpiderText { version, text } = console.ask(visitor, call).await?;
+        let SpiderText { version, text } = visit.ask(call).await?;
         // Check the version that was found: a later one may have been deployed meanwhile.
         let call = Call::get(&[&place[..], &["check"]].concat()).with_any("version", version.as_deref());
-        let checked: Checked = console.ask(visitor, call).await?;
+        let checked: Checked = visit.ask(call).await?;
         Ok(Self {
-            page: Page::new(format!("Spider {spider}"), Here::Spiders, visitor),
+            page: Page::new(format!("Spider {spider}"), Here::Spiders, visit),
             is_chosen: written(&draft.version).is_some(),
             source: Source::new(&text, &checked.mistakes),
             spider: Spider { project, spider, version },

@@ -1,15 +1,11 @@
 //! The known spiders.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 
-use crate::Console;
 use crate::answers::{Spider, Spiders};
 use crate::ask::Call;
 use crate::page::{Answer, Here, Page, html};
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 #[derive(Template)]
 #[template(path = "spiders.html")]
@@ -18,7 +14,7 @@ struct SpidersPage {
     spiders: Vec<Spider>,
 }
 
-pub(crate) async fn list(State(console): State<Arc<Console>>, visitor: Visitor) -> Answer {
-    let Spiders { spiders } = console.ask(&visitor, Call::get(&["spiders"])).await?;
-    html(&SpidersPage { page: Page::new("Spiders", Here::Spiders, &visitor), spiders })
+pub(crate) async fn list(visit: Visit) -> Answer {
+    let Spiders { spiders } = visit.ask(Call::get(&["spiders"])).await?;
+    html(&SpidersPage { page: Page::new("Spiders", Here::Spiders, &visit), spiders })
 }

@@ -1,12 +1,8 @@
 //! One task: its state, its recipe, and its log.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use serde::Deserialize;
 
-use crate::Console;
 use crate::address;
 use crate::answers::{EndedTask, EndedTasks, LogEntry, Logs, Task};
 use crate::ask::Call;
@@ -15,7 +11,7 @@ use crate::form::{Asked, Segments, written};
 use crate::page::{Answer, Here, Page, html};
 use crate::recipe::Shown;
 use crate::shown::{Number, Text};
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// The number of log entries shown.
 const LOG: &str = "50";
@@ -69,8 +65,7 @@ impl Task {
 }
 
 pub(crate) async fn show(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
+    visit: Visit,
     Segments(key): Segments<String>,
     Asked(OfCrawl { crawl }): Asked<OfCrawl>,
 ) -> Answer {
@@ -78,22 +73,21 @@ pub(crate) async fn show(
         return Err(Failure::no_page());
     }
     let crawl = written(&crawl);
-    let task: Option<Task> =
-        match console.ask(&visitor, Call::get(&["tasks", &key]).with_any("crawl", crawl)).await {
-            Ok(task) => Some(task),
-            Err(Failure { status: 404, .. }) => None,
-            Err(failure) => return Err(failure),
-        };
+    let task: Option<Task> = match visit.ask(Call::get(&["tasks", &key]).with_any("crawl", crawl)).await {
+        Ok(task) => Some(task),
+        Err(Failure { status: 404, .. }) => None,
+        Err(failure) => return Err(failure),
+    };
     let call = Call::get(&["tasks", "ended"]).with("task", &key).with("limit", "1").with_any("crawl", crawl);
     let end = match task {
         Some(_) => None,
-        None => console.ask::<EndedTasks>(&visitor, call).await?.tasks.pop(),
+        None => visit.ask::<EndedTasks>(call).await?.tasks.pop(),
     };
     let call = Call::get(&["logs"]).with("task", &key).with("limit", LOG).with_any("crawl", crawl);
-    let Logs { entries, next } = console.ask(&visitor, call).await?;
+    let Logs { entries, next } = visit.ask(call).await?;
     let is_live = task.as_ref().is_some_and(|task| !task.has_failed());
     html(&TaskPage {
-        page: Page::new("A task", Here::Tasks, &visitor).live(is_live),
+        page: Page::new("A task", Here::Tasks, &visit).live(is_live),
         recipe: task.as_ref().and_then(|task| task.recipe.as_deref()).map(Shown::from_recipe),
         crawl: crawl.map(Text::from),
         has_more: next.is_some(),

@@ -1,13 +1,9 @@
 //! The tasks that wait, run, are parked or failed.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use serde::Deserialize;
 use trawl_common::task_report::TaskPlace;
 
-use crate::Console;
 use crate::address::address;
 use crate::answers::{MAX_LISTED_RECIPE, Task, Tasks};
 use crate::ask::Call;
@@ -15,7 +11,7 @@ use crate::failure::Failure;
 use crate::form::{Asked, all_written, text_of, written};
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Text;
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// The number of tasks on one page. The API's pages are larger, and as the store has them.
 const PAGE_SIZE: usize = 100;
@@ -119,20 +115,16 @@ impl Listing {
     }
 }
 
-pub(crate) async fn list(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Asked(listing): Asked<Listing>,
-) -> Answer {
+pub(crate) async fn list(visit: Visit, Asked(listing): Asked<Listing>) -> Answer {
     let skip = written(&listing.skip).and_then(|skip| skip.parse().ok()).unwrap_or_default();
     let from = Spot { cursor: listing.cursor.clone(), skip };
     let is_first = from.cursor.is_none() && skip == 0;
-    let (mut tasks, next) = part(&console, &visitor, &listing, from).await?;
+    let (mut tasks, next) = part(&visit, &listing, from).await?;
     if is_first && listing.place().is_none() {
-        tasks = running_first(&console, &visitor, &listing, tasks).await?;
+        tasks = running_first(&visit, &listing, tasks).await?;
     }
     html(&TasksPage {
-        page: Page::new("Tasks", Here::Tasks, &visitor).live(is_first && listing.is_cheap(&tasks)),
+        page: Page::new("Tasks", Here::Tasks, &visit).live(is_first && listing.is_cheap(&tasks)),
         choices: choices(&listing.of_crawls(), listing.place()),
         tasks,
         is_first,
@@ -164,17 +156,12 @@ struct Spot {
 
 /// Returns the tasks of one page from a position on, from several pages of the API if those are short, and
 /// the next position.
-async fn part(
-    console: &Console,
-    visitor: &Visitor,
-    listing: &Listing,
-    from: Spot,
-) -> Result<(Vec<Task>, Option<Spot>), Failure> {
+async fn part(visit: &Visit, listing: &Listing, from: Spot) -> Result<(Vec<Task>, Option<Spot>), Failure> {
     let (mut shown, mut at) = (Vec::new(), Some(from));
     for _ in 0..MAX_REQUESTS {
         let Some(Spot { cursor, skip }) = at.take() else { break };
         let call = listing.call().with_any("place", listing.place()).with_any("cursor", cursor.as_deref());
-        let Tasks { tasks, next } = console.ask(visitor, call).await?;
+        let Tasks { tasks, next } = visit.ask(call).await?;
         let (count, left) = (tasks.len(), PAGE_SIZE - shown.len());
         shown.extend(tasks.into_iter().skip(skip).take(left));
         at = match count > skip.saturating_add(left) {
@@ -190,13 +177,8 @@ async fn part(
 }
 
 /// Returns these tasks after all running ones.
-async fn running_first(
-    console: &Console,
-    visitor: &Visitor,
-    listing: &Listing,
-    others: Vec<Task>,
-) -> Result<Vec<Task>, Failure> {
-    let Tasks { tasks, .. } = console.ask(visitor, listing.call().with("place", "running")).await?;
+async fn running_first(visit: &Visit, listing: &Listing, others: Vec<Task>) -> Result<Vec<Task>, Failure> {
+    let Tasks { tasks, .. } = visit.ask(listing.call().with("place", "running")).await?;
     let is_other =
         |other: &Task| !tasks.iter().any(|task| (&task.task, &task.crawl) == (&other.task, &other.crawl));
     let others: Vec<Task> = others.into_iter().filter(is_other).collect();

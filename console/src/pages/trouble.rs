@@ -4,13 +4,12 @@
 use std::collections::HashSet;
 
 use super::overview::has_failed;
-use crate::Console;
 use crate::address::address;
 use crate::answers::{Crawl, Worker};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::shown::{Text, Time};
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 /// Maximum number of open crawls that are asked what they wait for.
 const MAX_CRAWLS: usize = 10;
@@ -87,24 +86,24 @@ impl Trouble {
 /// Returns the troubles, the gravest first, and the number of further ones. Of the crawls of a spider that are over,
 /// the latest counts.
 pub(crate) async fn find(
-    console: &Console,
-    visitor: &Visitor,
+    visit: &Visit,
     crawls: &[&Crawl],
     workers: &[Worker],
 ) -> Result<(Vec<Trouble>, u64), Failure> {
     let mut troubles = Vec::new();
     let is_still = |crawl: &&&Crawl| {
         let is_open = !crawl.over && crawl.pending.0 > 0;
-        is_open && (crawl.stalled || !crawl.notes.is_empty() || !console.samples.is_moving(&crawl.crawl))
+        is_open
+            && (crawl.stalled || !crawl.notes.is_empty() || !visit.console.samples.is_moving(&crawl.crawl))
     };
     for crawl in crawls.iter().filter(is_still).take(MAX_CRAWLS) {
-        troubles.extend(asked(console, visitor, &crawl.crawl).await?.and_then(Trouble::new));
+        troubles.extend(asked(visit, &crawl.crawl).await?.and_then(Trouble::new));
     }
     let mut told = HashSet::new();
     for crawl in crawls.iter().filter(|crawl| crawl.over) {
         let is_latest = told.insert(crawl.spider.as_str());
         if is_latest && (!crawl.notes.is_empty() || has_failed(crawl)) {
-            troubles.extend(asked(console, visitor, &crawl.crawl).await?.and_then(Trouble::new));
+            troubles.extend(asked(visit, &crawl.crawl).await?.and_then(Trouble::new));
         }
         if troubles.len() > 2 * MAX_TROUBLES {
             break;
@@ -124,8 +123,8 @@ pub(crate) async fn find(
 }
 
 /// Returns a crawl in full; `None` if it was forgotten meanwhile.
-async fn asked(console: &Console, visitor: &Visitor, id: &str) -> Result<Option<Crawl>, Failure> {
-    match console.ask(visitor, Call::get(&["crawls", id])).await {
+async fn asked(visit: &Visit, id: &str) -> Result<Option<Crawl>, Failure> {
+    match visit.ask(Call::get(&["crawls", id])).await {
         Ok(crawl) => Ok(Some(crawl)),
         Err(Failure { status: 404, .. }) => Ok(None),
         Err(failure) => Err(failure),

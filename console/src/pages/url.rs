@@ -1,18 +1,14 @@
 //! One URL of a crawl: its state, or how it ended.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use serde::Deserialize;
 
-use crate::Console;
 use crate::answers::Url;
 use crate::ask::Call;
 use crate::form::{Asked, Segments, written};
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Text;
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 #[derive(Deserialize)]
 pub(crate) struct Wanted {
@@ -29,17 +25,14 @@ struct UrlPage {
 }
 
 pub(crate) async fn show(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
+    visit: Visit,
     Segments(crawl): Segments<String>,
     Asked(Wanted { url }): Asked<Wanted>,
 ) -> Answer {
     let found = match written(&url) {
-        Some(url) => {
-            Some(console.ask(&visitor, Call::get(&["crawls", &crawl, "url"]).with("url", url)).await?)
-        }
+        Some(url) => Some(visit.ask(Call::get(&["crawls", &crawl, "url"]).with("url", url)).await?),
         None => None,
     };
-    let page = Page::new("One URL", Here::Crawls, &visitor);
+    let page = Page::new("One URL", Here::Crawls, &visit);
     html(&UrlPage { page, crawl, wanted: url.unwrap_or_default().into(), found })
 }

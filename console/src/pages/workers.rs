@@ -1,20 +1,16 @@
 //! The live workers, and the messages that wait for them.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
 use serde::Deserialize;
 use trawl_common::text::counted;
 
-use crate::Console;
 use crate::answers::{Browsers, Lane, Lanes, Worker, Workers};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted};
 use crate::page::{Answer, Confirm, Here, Page, html, to};
 use crate::shown::Time;
-use crate::visitor::Visitor;
+use crate::visit::Visit;
 
 #[derive(Template)]
 #[template(path = "workers.html")]
@@ -41,10 +37,10 @@ impl WorkersPage {
     }
 }
 
-pub(crate) async fn list(State(console): State<Arc<Console>>, visitor: Visitor) -> Answer {
-    let Workers { workers } = console.ask(&visitor, Call::get(&["workers"])).await?;
-    let Lanes { lanes } = console.ask(&visitor, Call::get(&["lanes"])).await?;
-    html(&WorkersPage { page: Page::new("Workers", Here::Workers, &visitor).live(true), workers, lanes })
+pub(crate) async fn list(visit: Visit) -> Answer {
+    let Workers { workers } = visit.ask(Call::get(&["workers"])).await?;
+    let Lanes { lanes } = visit.ask(Call::get(&["lanes"])).await?;
+    html(&WorkersPage { page: Page::new("Workers", Here::Workers, &visit).live(true), workers, lanes })
 }
 
 /// The worker that is to end.
@@ -58,17 +54,13 @@ pub(crate) struct Named {
 #[derive(Deserialize)]
 struct Draining {}
 
-pub(crate) async fn ask_to_drain(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Asked(Named { worker }): Asked<Named>,
-) -> Answer {
-    let Workers { workers } = console.ask(&visitor, Call::get(&["workers"])).await?;
+pub(crate) async fn ask_to_drain(visit: Visit, Asked(Named { worker }): Asked<Named>) -> Answer {
+    let Workers { workers } = visit.ask(Call::get(&["workers"])).await?;
     let Some(found) = workers.iter().find(|one| one.worker == worker) else { return Err(Failure::no_page()) };
     let is_last = workers.iter().all(|one| one.draining || one.worker == worker);
     let last = is_last.then(|| "No other worker lives: all crawls wait until another is started.".into());
     html(&Confirm {
-        page: Page::new("Drain a worker", Here::Workers, &visitor),
+        page: Page::new("Drain a worker", Here::Workers, &visit),
         question: format!("Drain the worker {worker}?").into(),
         notes: [
             "It takes no more URLs, finishes what it has begun, gives the rest back, and ends.".into(),
@@ -84,11 +76,7 @@ pub(crate) async fn ask_to_drain(
     })
 }
 
-pub(crate) async fn drain(
-    State(console): State<Arc<Console>>,
-    visitor: Visitor,
-    Posted(Named { worker }): Posted<Named>,
-) -> Answer {
-    let Draining {} = console.ask(&visitor, Call::post(&["workers", &worker, "drain"])).await?;
+pub(crate) async fn drain(visit: Visit, Posted(Named { worker }): Posted<Named>) -> Answer {
+    let Draining {} = visit.ask(Call::post(&["workers", &worker, "drain"])).await?;
     Ok(to("/workers"))
 }
