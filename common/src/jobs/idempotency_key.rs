@@ -1,11 +1,10 @@
 //! The key that makes submitting a job idempotent.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::as_text::as_text;
+use crate::as_text::{as_text, text};
 
 /// Maximum length of a key, in bytes.
 const MAX_BYTES: usize = 255;
@@ -21,13 +20,6 @@ pub struct IdempotencyKey(String);
 #[error("an idempotency key has 1 to {MAX_BYTES} visible ASCII characters")]
 pub struct InvalidIdempotencyKey;
 
-impl IdempotencyKey {
-    /// Returns the key as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
 impl FromStr for IdempotencyKey {
     type Err = InvalidIdempotencyKey;
     fn from_str(text: &str) -> Result<Self, InvalidIdempotencyKey> {
@@ -39,12 +31,7 @@ impl FromStr for IdempotencyKey {
     }
 }
 
-impl fmt::Display for IdempotencyKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
+text!(IdempotencyKey);
 as_text!(IdempotencyKey);
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::JobStatus;
+use crate::as_text::text;
 use crate::text::printable;
 
 /// Maximum length of the description of a problem, in bytes.
@@ -51,20 +52,11 @@ impl JobOutcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem(String);
 
+text!(Problem);
+
 impl Problem {
     /// Creates a problem from its description, which is made printable.
     pub fn new(text: impl fmt::Display) -> Self {
         Self(printable(&text.to_string(), MAX_BYTES))
-    }
-
-    /// Returns the line.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }

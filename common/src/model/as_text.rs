@@ -3,7 +3,7 @@
 /// Implements the conversions that `#[serde(try_from = "String", into = "String")]` needs, for a type with
 /// `FromStr` and `Display`.
 macro_rules! as_text {
-    ($type:ty) => {
+    ($($type:ty),+) => {$(
         impl TryFrom<String> for $type {
             type Error = <$type as std::str::FromStr>::Err;
             fn try_from(text: String) -> std::result::Result<Self, Self::Error> {
@@ -16,7 +16,25 @@ macro_rules! as_text {
                 value.to_string()
             }
         }
-    };
+    )+};
 }
 
-pub(crate) use as_text;
+/// Implements `as_str` and `Display` for types that wrap a text.
+macro_rules! text {
+    ($($type:ident),+) => {$(
+        impl $type {
+            /// Returns it as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+    )+};
+}
+
+pub(crate) use {as_text, text};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::as_text::as_text;
+use crate::as_text::{as_text, text};
 use crate::time::UnixMs;
 use crate::web::url::Fingerprint;
 
@@ -38,13 +38,6 @@ macro_rules! name {
         #[serde(try_from = "String", into = "String")]
         pub struct $name(Arc<str>);
 
-        impl $name {
-            /// Returns the name as text.
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
         impl FromStr for $name {
             type Err = InvalidName;
             fn from_str(text: &str) -> Result<Self, InvalidName> {
@@ -52,12 +45,7 @@ macro_rules! name {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-
+        text!($name);
         as_text!($name);
     };
 }

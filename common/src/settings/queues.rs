@@ -1,12 +1,11 @@
 //! `[queues]`: the queues on the broker, and how messages are acknowledged.
 
-use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::as_text::as_text;
+use crate::as_text::{as_text, text};
 use crate::duration::{self, minutes};
 use crate::frontier::lane::Lane;
 
@@ -134,13 +133,6 @@ pub struct QueueName(String);
 #[error("`{0}` is not the name of a queue: it has 1 to 255 bytes and does not begin with `amq.`")]
 pub struct NoQueueName(String);
 
-impl QueueName {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
 impl FromStr for QueueName {
     type Err = NoQueueName;
     fn from_str(text: &str) -> Result<Self, NoQueueName> {
@@ -149,10 +141,5 @@ impl FromStr for QueueName {
     }
 }
 
+text!(QueueName);
 as_text!(QueueName);
-
-impl fmt::Display for QueueName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}

@@ -2,12 +2,11 @@
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::as_text::as_text;
+use crate::as_text::{as_text, text};
 use crate::mistake::Place;
 use crate::text::printable;
 
@@ -97,38 +96,12 @@ impl FromStr for ArgumentValue {
     }
 }
 
-impl ArgumentName {
-    /// Returns the name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl ArgumentValue {
-    /// Returns the value as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
 impl FromStr for Argument {
     type Err = InvalidArgument;
     fn from_str(text: &str) -> Result<Self, InvalidArgument> {
         let no_value = || InvalidArgument::NoValue(printable(text, MAX_SHOWN));
         let (name, value) = text.split_once('=').ok_or_else(no_value)?;
         Ok(Self { name: name.parse()?, value: value.parse()? })
-    }
-}
-
-impl fmt::Display for ArgumentName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Display for ArgumentValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
@@ -139,8 +112,8 @@ impl Borrow<str> for ArgumentName {
     }
 }
 
-as_text!(ArgumentName);
-as_text!(ArgumentValue);
+text!(ArgumentName, ArgumentValue);
+as_text!(ArgumentName, ArgumentValue);
 
 /// The arguments that a crawl is started with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

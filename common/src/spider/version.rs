@@ -1,12 +1,11 @@
 //! Versions of a project: the files of its spiders, as somebody deployed them.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::as_text::as_text;
+use crate::as_text::{as_text, text};
 use crate::names::SpiderName;
 use crate::text::printable;
 use crate::time::UnixMs;
@@ -35,11 +34,6 @@ impl Version {
     pub fn of_time(now: UnixMs) -> Self {
         Self(now.stamp())
     }
-
-    /// Returns the name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 impl FromStr for Version {
@@ -53,12 +47,7 @@ impl FromStr for Version {
     }
 }
 
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
+text!(Version);
 as_text!(Version);
 
 /// The files of a version's spiders, by name: at least one, and not too much together.

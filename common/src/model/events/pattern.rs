@@ -1,11 +1,10 @@
 //! The selection of events.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::as_text::as_text;
+use crate::as_text::{as_text, text};
 
 /// Maximum length of an AMQP routing key.
 const MAX_BYTES: usize = 255;
@@ -30,11 +29,6 @@ impl Pattern {
     /// Returns the patterns for every event of a crawl.
     pub fn of_crawls() -> Vec<Self> {
         ["crawl.*", "session.*"].map(|text| Self(text.to_owned())).to_vec()
-    }
-
-    /// Returns the pattern as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 
     /// Returns whether an event of this name matches.
@@ -73,13 +67,8 @@ impl FromStr for Pattern {
     }
 }
 
+text!(Pattern);
 as_text!(Pattern);
-
-impl fmt::Display for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::as_text::as_text;
+use crate::as_text::{as_text, text};
 use crate::names::{CrawlRef, SpiderName};
 use crate::recorded::Recorded;
 use crate::request::NewRequest;
@@ -144,6 +144,7 @@ impl fmt::Debug for Key {
     }
 }
 
+text!(RequestKey, TaskKey);
 as_text!(Key);
 
 /// The name of a request: its URL, `#request:` and the first 128 bits of a SHA-256 in 32 lower-case hexadecimal
@@ -182,11 +183,6 @@ impl RequestKey {
         at.and_then(|at| key.get(at..)).is_some_and(|end| end.starts_with(REQUEST))
     }
 
-    /// Returns the key as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// Returns the URL to request.
     pub fn url(&self) -> CanonicalUrl {
         CanonicalUrl::recorded(&self.0[..self.0.len() - BEYOND_URL])
@@ -209,12 +205,6 @@ impl FromStr for RequestKey {
         let id: Fingerprint = rest[REQUEST.len()..].parse().map_err(|_| InvalidRequestKey)?;
         let url = CanonicalUrl::recorded(url).map_err(|_| InvalidRequestKey)?;
         Ok(Self(format!("{url}{REQUEST}{id}").into()))
-    }
-}
-
-impl fmt::Display for RequestKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
     }
 }
 
@@ -242,11 +232,6 @@ impl TaskKey {
         Self::from(Fingerprint::from_text(&format!("{spider}\n{unique}")))
     }
 
-    /// Returns the key as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// Returns its hash, which is the id that the task's program is given.
     pub fn id(&self) -> Fingerprint {
         self.0[PREFIX.len()..].parse().expect("a key of a task ends in the digits of a fingerprint")
@@ -270,12 +255,6 @@ impl FromStr for TaskKey {
         let digits = text.strip_prefix(PREFIX).ok_or(InvalidTaskKey)?;
         let id: Fingerprint = digits.parse().map_err(|_| InvalidTaskKey)?;
         Ok(Self::from(id))
-    }
-}
-
-impl fmt::Display for TaskKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
     }
 }
 

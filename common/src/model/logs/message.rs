@@ -1,9 +1,8 @@
 //! The text of an entry, parts of which may come from strangers.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
+use crate::as_text::text;
 use crate::text::is_harmful;
 
 /// Maximum length of a message, in bytes.
@@ -18,12 +17,9 @@ const CUT: &str = "\n[cut: it was longer than 64 KiB]";
 #[serde(from = "String")]
 pub struct LogMessage(String);
 
-impl LogMessage {
-    /// Returns the message.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+text!(LogMessage);
 
+impl LogMessage {
     /// Returns its first line, and the text after it.
     pub fn first_line(&self) -> (&str, Option<&str>) {
         self.0.split_once('\n').map_or((&self.0, None), |(first, rest)| (first, Some(rest)))
@@ -58,12 +54,6 @@ impl From<&str> for LogMessage {
 impl From<String> for LogMessage {
     fn from(text: String) -> Self {
         text.as_str().into()
-    }
-}
-
-impl fmt::Display for LogMessage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

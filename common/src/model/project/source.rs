@@ -1,13 +1,12 @@
 //! Where the code of a project comes from: a branch of a Git repository.
 
-use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::as_text::as_text;
+use crate::as_text::{as_text, text};
 
 /// Maximum length of a URL and of the name of a branch, in bytes.
 const MAX_LENGTH: usize = 1024;
@@ -116,26 +115,8 @@ impl FromStr for Commit {
     }
 }
 
-macro_rules! text {
-    ($($type:ty),*) => { $(
-        impl $type {
-            /// Returns it as text.
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-
-        as_text!($type);
-    )* };
-}
-
 text!(CloneUrl, Branch, Commit);
+as_text!(CloneUrl, Branch, Commit);
 
 #[cfg(test)]
 mod tests {

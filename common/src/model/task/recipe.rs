@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::as_text::as_text;
+use crate::as_text::{as_text, text};
 
 /// Maximum length of a recipe, in bytes of UTF-8.
 pub const MAX_RECIPE_BYTES: usize = 1024 * 1024;
@@ -30,13 +30,6 @@ pub enum InvalidRecipe {
     TooLong(usize),
 }
 
-impl Recipe {
-    /// Returns the recipe as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
 impl FromStr for Recipe {
     type Err = InvalidRecipe;
     fn from_str(text: &str) -> Result<Self, InvalidRecipe> {
@@ -48,12 +41,6 @@ impl FromStr for Recipe {
     }
 }
 
-impl fmt::Display for Recipe {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 impl fmt::Debug for Recipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let start: String = self.0.chars().take(80).collect();
@@ -61,6 +48,7 @@ impl fmt::Debug for Recipe {
     }
 }
 
+text!(Recipe);
 as_text!(Recipe);
 
 #[cfg(test)]

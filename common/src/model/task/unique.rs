@@ -1,11 +1,10 @@
 //! The text by which a task is unique.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::as_text::as_text;
+use crate::as_text::{as_text, text};
 
 /// Maximum length of the text, in bytes of UTF-8.
 const MAX_BYTES: usize = 8 * 1024;
@@ -21,13 +20,6 @@ pub struct Unique(String);
 #[error("`unique` has 1 to {MAX_BYTES} bytes, not {0}")]
 pub struct InvalidUnique(usize);
 
-impl Unique {
-    /// Returns the text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
 impl FromStr for Unique {
     type Err = InvalidUnique;
     fn from_str(text: &str) -> Result<Self, InvalidUnique> {
@@ -38,12 +30,7 @@ impl FromStr for Unique {
     }
 }
 
-impl fmt::Display for Unique {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
+text!(Unique);
 as_text!(Unique);
 
 #[cfg(test)]

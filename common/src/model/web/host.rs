@@ -1,11 +1,11 @@
 //! The key under which the schedule of a server is stored.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::as_text::text;
 use crate::web::url::Host;
 
 /// The name of a schedule: a host, a domain whose hosts share one, `@name` for a group that settings
@@ -13,6 +13,8 @@ use crate::web::url::Host;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct HostKey(Arc<str>);
+
+text!(HostKey);
 
 impl HostKey {
     /// Returns the schedule of one host.
@@ -41,14 +43,9 @@ impl HostKey {
         Self(format!("{network}/{prefix}").into())
     }
 
-    /// Returns the key that [`fmt::Display`] wrote as this text.
+    /// Returns the key that [`Display`](std::fmt::Display) wrote as this text.
     pub fn from_text(text: &str) -> Self {
         Self(text.into())
-    }
-
-    /// Returns the key as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }
 
@@ -57,12 +54,6 @@ pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
         address @ IpAddr::V4(_) => address,
-    }
-}
-
-impl fmt::Display for HostKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

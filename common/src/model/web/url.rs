@@ -14,7 +14,7 @@ use ::url::{Host as UrlHost, Url};
 use serde::{Deserialize, Serialize};
 
 pub use self::fingerprint::{Fingerprint, InvalidFingerprint};
-use crate::as_text::as_text;
+use crate::as_text::{as_text, text};
 use crate::escape;
 use crate::recorded::Recorded;
 
@@ -125,11 +125,6 @@ impl CanonicalUrl {
         }
     }
 
-    /// The URL as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// Returns the name that is marked as seen when another site led to this page, which does not mark the page itself.
     /// No page has that name, because page URLs have no fragment.
     pub fn led_to_from_elsewhere(&self) -> Self {
@@ -195,12 +190,6 @@ fn strip_port(authority: &str) -> &str {
     authority.split(':').next().unwrap_or(authority)
 }
 
-impl fmt::Display for CanonicalUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 impl fmt::Debug for CanonicalUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -217,6 +206,7 @@ impl Recorded for CanonicalUrl {
     }
 }
 
+text!(CanonicalUrl, Host, Origin);
 as_text!(CanonicalUrl);
 
 impl FromStr for CanonicalUrl {
@@ -231,11 +221,6 @@ impl FromStr for CanonicalUrl {
 pub struct Host(Arc<str>);
 
 impl Host {
-    /// The host as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// Returns the address, or `None` for a name.
     pub fn address(&self) -> Option<IpAddr> {
         self.0.trim_matches(['[', ']']).parse().ok()
@@ -258,22 +243,11 @@ impl Host {
     }
 }
 
-impl fmt::Display for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 /// A scheme, host and port, as they appear at the start of a canonical URL: `https://example.com:8443`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin(Arc<str>);
 
 impl Origin {
-    /// The origin as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// The host, without the port.
     pub fn host(&self) -> Host {
         Host(strip_port(authority(&self.0)).into())
@@ -288,12 +262,6 @@ impl Origin {
     /// Returns the URL of its robots.txt (RFC 9309 2.3).
     pub fn robots_txt(&self) -> CanonicalUrl {
         CanonicalUrl(format!("{}/robots.txt", self.0).into())
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

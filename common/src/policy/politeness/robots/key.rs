@@ -1,16 +1,18 @@
 //! The key under which a robots.txt is stored.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::as_text::text;
 use crate::web::url::Origin;
 
 /// The key of everything that one robots.txt applies to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RobotsKey(Arc<str>);
+
+text!(RobotsKey);
 
 impl RobotsKey {
     /// Returns the key of one origin, as in RFC 9309 (2.3): `https://example.com:8443`.
@@ -23,17 +25,6 @@ impl RobotsKey {
     pub fn host(origin: &Origin) -> Self {
         let host = origin.host();
         Self(if origin.has_usual_port() { host.as_str().into() } else { format!("{host}:*").into() })
-    }
-
-    /// Returns the key as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for RobotsKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

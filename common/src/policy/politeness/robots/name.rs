@@ -1,12 +1,11 @@
 //! The name by which a `robots.txt` addresses a crawler.
 
-use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::as_text::as_text;
+use crate::as_text::{as_text, text};
 use crate::text::printable;
 
 /// A product token: `trawl`, `MJ12bot`, `archive.org_bot`.
@@ -76,11 +75,6 @@ impl RobotsName {
         value.split(',').map(str::trim).any(is_listed)
             || Self::of_user_agent(&value).is_some_and(|name| is_own(&name.0))
     }
-
-    /// Returns the name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 /// Returns the name at the start of a text; people write versions and more after it.
@@ -118,13 +112,8 @@ impl FromStr for RobotsName {
     }
 }
 
+text!(RobotsName);
 as_text!(RobotsName);
-
-impl fmt::Display for RobotsName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 #[cfg(test)]
 mod tests {
