@@ -162,12 +162,7 @@ fn find(db: &Connection, name: &ProjectName) -> Result<Option<Project>> {
 
 fn all(db: &Connection) -> Result<Vec<Project>> {
     let mut select = db.prepare_cached(&format!("{COLUMNS} ORDER BY name"))?;
-    let mut rows = select.query([])?;
-    let mut all = Vec::new();
-    while let Some(row) = rows.next()? {
-        all.push(read(db, row)?);
-    }
-    Ok(all)
+    select.query_and_then([], |row| read(db, row))?.collect()
 }
 
 /// Returns the value of a column with JSON, if there is one.
@@ -180,17 +175,13 @@ fn read(db: &Connection, row: &Row<'_>) -> Result<Project> {
     let fields = Fields::new(row, "project", "name");
     let name: ProjectName = fields.text("name")?;
     let mut select = db.prepare_cached("SELECT spider FROM project_spiders WHERE project = ?1")?;
-    let mut rows = select.query([name.as_str()])?;
-    let mut project = Project {
+    let spider = |row: &Row<'_>| Fields::new(row, "spider of a project", "spider").text("spider");
+    Ok(Project {
         created: fields.instant("created")?,
         has_secret: fields.number::<u8>("has_secret")? != 0,
-        spiders: Default::default(),
+        spiders: select.query_and_then([name.as_str()], spider)?.collect::<Result<_>>()?,
         source: from_json(&fields, "source")?,
         wanted: from_json(&fields, "wanted")?,
         name,
-    };
-    while let Some(row) = rows.next()? {
-        project.spiders.insert(Fields::new(row, "spider of a project", "spider").text("spider")?);
-    }
-    Ok(project)
+    })
 }

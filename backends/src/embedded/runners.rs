@@ -113,12 +113,8 @@ fn find(db: &Connection, name: &RunnerName) -> Result<Option<Runner>> {
 /// Returns all runners that can be read.
 fn all(db: &Connection) -> Result<Vec<Runner>> {
     let mut select = db.prepare_cached(&format!("{COLUMNS} ORDER BY name"))?;
-    let mut rows = select.query([])?;
-    let mut runners = Vec::new();
-    while let Some(row) = rows.next()? {
-        runners.extend(unless_corrupt(read(row))?);
-    }
-    Ok(runners)
+    let runners = select.query_and_then([], |row| unless_corrupt(read(row)))?;
+    runners.filter_map(Result::transpose).collect()
 }
 
 fn read(row: &Row<'_>) -> Result<Runner> {

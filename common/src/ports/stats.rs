@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{LaneState, Result, Terms};
+use super::{Heartbeat, LaneState, Result, Terms};
 use crate::frontier::crawl::{CrawlStats, HostStats};
 use crate::frontier::{Key, State, TaskKey, UrlState};
 use crate::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
@@ -169,27 +169,33 @@ impl WorkerState {
 
     /// Returns the state of a worker that has nothing to do.
     pub fn idle(worker: WorkerId) -> Self {
-        Self {
-            worker,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            draining: false,
-            in_flight: 0,
-            pages_per_second: 0.0,
-            latency: None,
-            health: Self::WELL.to_owned(),
-            lacks: BTreeMap::new(),
-            troubles: BTreeMap::new(),
-            running: BTreeMap::new(),
-            programs: BTreeMap::new(),
-            outdated: BTreeMap::new(),
-            behind: BTreeMap::new(),
-            browsers: None,
-        }
+        Self::from(Heartbeat::idle(worker))
     }
 
     /// Returns whether nothing keeps it from its work.
     pub fn is_well(&self) -> bool {
         self.health == Self::WELL
+    }
+}
+
+impl From<Heartbeat> for WorkerState {
+    fn from(beat: Heartbeat) -> Self {
+        Self {
+            worker: beat.worker,
+            version: beat.version.into_owned(),
+            draining: false,
+            in_flight: beat.in_flight as u64,
+            pages_per_second: beat.pages_per_second,
+            latency: beat.latency,
+            health: beat.trouble.unwrap_or_else(|| Self::WELL.to_owned()),
+            lacks: beat.lacks,
+            troubles: beat.troubles,
+            running: beat.running,
+            programs: beat.programs,
+            outdated: beat.outdated,
+            behind: beat.behind,
+            browsers: beat.browsers,
+        }
     }
 }
 

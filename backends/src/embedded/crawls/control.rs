@@ -80,67 +80,36 @@ impl Control for EmbeddedControl {
     }
 
     async fn failed(&self, crawl: &CrawlRef, cursor: u64) -> Result<FailedPage> {
-        let crawl = crawl.clone();
-        self.store
-            .call(move |db, _| match crawls::find(db, &crawl)? {
-                Some(known) => failures::page(db, known.key, cursor),
-                None => Ok(FailedPage::default()),
-            })
-            .await
+        crawls::run_on(&self.store, crawl, move |db, _, known| failures::page(db, known.key, cursor)).await
     }
 
     async fn count_failed(&self, crawl: &CrawlRef) -> Result<u64> {
-        let crawl = crawl.clone();
-        self.store
-            .call(move |db, _| match crawls::find(db, &crawl)? {
-                Some(known) => failures::count(db, known.key),
-                None => Ok(0),
-            })
-            .await
+        crawls::run_on(&self.store, crawl, move |db, _, known| failures::count(db, known.key)).await
     }
 
     async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<DeadLetterEntry>> {
-        let (crawl, key) = (crawl.clone(), key.clone());
-        self.store
-            .call(move |db, _| {
-                let Some(known) = crawls::find(db, &crawl)? else { return Ok(None) };
-                Ok(failures::find(db, known.key, &key)?.map(|(_, note)| note))
-            })
-            .await
+        let key = key.clone();
+        crawls::run_on(&self.store, crawl, move |db, _, known| {
+            Ok(failures::find(db, known.key, &key)?.map(|(_, note)| note))
+        })
+        .await
     }
 
     async fn work(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Work>> {
-        let (crawl, key) = (crawl.clone(), key.clone());
-        self.store
-            .call(move |db, _| match crawls::find(db, &crawl)? {
-                Some(known) => payloads::find(db, known.key, &key),
-                None => Ok(None),
-            })
-            .await
+        let key = key.clone();
+        crawls::run_on(&self.store, crawl, move |db, _, known| payloads::find(db, known.key, &key)).await
     }
 
     async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, DeadLetterEntry)>> {
-        let crawl = crawl.clone();
-        self.store
-            .call(move |db, _| match crawls::find(db, &crawl)? {
-                Some(known) => failures::invalid(db, known.key),
-                None => Ok(Vec::new()),
-            })
-            .await
+        crawls::run_on(&self.store, crawl, move |db, _, known| failures::invalid(db, known.key)).await
     }
 
     async fn purge_invalid(&self, crawl: &CrawlRef, texts: &[String]) -> Result<u64> {
-        let (crawl, texts) = (crawl.clone(), texts.to_vec());
-        self.store
-            .call(move |db, _| {
-                let Some(known) = crawls::find(db, &crawl)? else { return Ok(0) };
-                let mut purged = 0;
-                for text in &texts {
-                    purged += u64::from(failures::remove_invalid(db, known.key, text)?);
-                }
-                Ok(purged)
-            })
-            .await
+        let texts = texts.to_vec();
+        crawls::run_on(&self.store, crawl, move |db, _, known| {
+            texts.iter().map(|text| Ok(u64::from(failures::remove_invalid(db, known.key, text)?))).sum()
+        })
+        .await
     }
 
     async fn purge(&self, crawl: &CrawlRef, keys: &[Key]) -> Result<u64> {

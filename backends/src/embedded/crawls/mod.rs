@@ -22,12 +22,13 @@ use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::judging::Judging;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Error, ErrorKind, Terms};
+use trawl_common::ports::{self, Error, ErrorKind, Terms};
 use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
 
 use crate::embedded::store::error::Result;
 use crate::embedded::store::fields::{Fields, sql_ms};
+use crate::embedded::store::{Memory, Store};
 
 /// The columns of a crawl's row that transitions need.
 #[derive(Clone)]
@@ -100,6 +101,20 @@ const ROW: &str =
 pub(crate) fn find(db: &Connection, CrawlRef { id, spider }: &CrawlRef) -> Result<Option<Crawl>> {
     let mut find = db.prepare_cached(&format!("SELECT {ROW} FROM crawls WHERE id = ?1 AND spider = ?2"))?;
     find.query_row([id.as_str(), spider.as_str()], |found| Ok(row(found))).optional()?.transpose()
+}
+
+/// Runs `work` on a crawl, as [`Store::call`] does. Returns the default if there is no such crawl.
+pub(crate) async fn run_on<T, W>(store: &Store, crawl: &CrawlRef, work: W) -> ports::Result<T>
+where
+    T: Default + Send + 'static,
+    W: FnOnce(&Connection, &mut Memory, &Crawl) -> Result<T> + Send + 'static,
+{
+    let crawl = crawl.clone();
+    let work = move |db: &Connection, memory: &mut Memory| match find(db, &crawl)? {
+        Some(known) => work(db, memory, &known),
+        None => Ok(T::default()),
+    };
+    store.call(work).await
 }
 
 /// Returns the crawl in this row.

@@ -40,22 +40,7 @@ impl LastBeat {
         let mut last = self.0.lock();
         let was_asked = |(state, _): &(WorkerState, Instant)| state.worker == beat.worker && state.draining;
         let draining = last.as_ref().is_some_and(was_asked);
-        let state = WorkerState {
-            worker: beat.worker.clone(),
-            version: beat.version.clone().into_owned(),
-            draining,
-            in_flight: beat.in_flight as u64,
-            pages_per_second: beat.pages_per_second,
-            latency: beat.latency,
-            health: beat.trouble.clone().unwrap_or_else(|| WorkerState::WELL.to_owned()),
-            lacks: beat.lacks.clone(),
-            troubles: beat.troubles.clone(),
-            running: beat.running.clone(),
-            programs: beat.programs.clone(),
-            outdated: beat.outdated.clone(),
-            behind: beat.behind.clone(),
-            browsers: beat.browsers,
-        };
+        let state = WorkerState { draining, ..WorkerState::from(beat.clone()) };
         *last = Some((state, Instant::now() + BEAT_TTL));
         if draining { BeatReply::Drain } else { BeatReply::GoOn }
     }
@@ -115,13 +100,7 @@ impl Stats for EmbeddedStats {
     }
 
     async fn hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostStats>> {
-        let crawl = crawl.clone();
-        self.store
-            .call(move |db, _| match crawls::find(db, &crawl)? {
-                Some(known) => crawl_stats::hosts(db, known.key, most),
-                None => Ok(Vec::new()),
-            })
-            .await
+        crawls::run_on(&self.store, crawl, move |db, _, known| crawl_stats::hosts(db, known.key, most)).await
     }
 
     async fn backlog(&self, crawl: &CrawlRef) -> Result<Backlog> {
@@ -130,10 +109,7 @@ impl Stats for EmbeddedStats {
     }
 
     async fn terms(&self, crawl: &CrawlRef) -> Result<Terms> {
-        let crawl = crawl.clone();
-        self.store
-            .call(move |db, _| Ok(crawls::find(db, &crawl)?.map(|crawl| crawl.terms).unwrap_or_default()))
-            .await
+        crawls::run_on(&self.store, crawl, |_, _, known| Ok(known.terms)).await
     }
 
     async fn url_state(&self, crawl: &CrawlRef, key: &Key) -> Result<UrlState> {
@@ -148,23 +124,14 @@ impl Stats for EmbeddedStats {
     }
 
     async fn may_have_tasks(&self, crawl: &CrawlRef) -> Result<bool> {
-        let crawl = crawl.clone();
-        self.store
-            .call(move |db, _| match crawls::find(db, &crawl)? {
-                Some(known) => tasks::exist(db, known.key),
-                None => Ok(false),
-            })
-            .await
+        crawls::run_on(&self.store, crawl, move |db, _, known| tasks::exist(db, known.key)).await
     }
 
     async fn tasks(&self, crawl: &CrawlRef, cursor: u64) -> Result<TaskPage> {
-        let crawl = crawl.clone();
-        self.store
-            .call(move |db, memory| match crawls::find(db, &crawl)? {
-                Some(known) => tasks::page(db, &memory.holdings, known.key, cursor, UnixMs::now()),
-                None => Ok(TaskPage::default()),
-            })
-            .await
+        crawls::run_on(&self.store, crawl, move |db, memory, known| {
+            tasks::page(db, &memory.holdings, known.key, cursor, UnixMs::now())
+        })
+        .await
     }
 
     /// Returns the worker of this process.
@@ -182,13 +149,10 @@ impl Stats for EmbeddedStats {
     }
 
     async fn places(&self, crawl: &CrawlRef) -> Result<Places> {
-        let crawl = crawl.clone();
-        self.store
-            .call(move |db, memory| match crawls::find(db, &crawl)? {
-                Some(known) => places::read(db, &memory.holdings, known.key, UnixMs::now()),
-                None => Ok(Places::default()),
-            })
-            .await
+        crawls::run_on(&self.store, crawl, move |db, memory, known| {
+            places::read(db, &memory.holdings, known.key, UnixMs::now())
+        })
+        .await
     }
 
     async fn seen(&self, spider: &SpiderName) -> Result<Option<u64>> {

@@ -53,12 +53,8 @@ impl Schedules for EmbeddedSchedules {
 
 fn list(db: &Connection) -> Result<BTreeMap<SpiderRef, ScheduleState>> {
     let mut select = db.prepare_cached("SELECT spider, until FROM schedules")?;
-    let mut rows = select.query([])?;
-    let mut states = BTreeMap::new();
-    while let Some(row) = rows.next()? {
-        states.extend(unless_corrupt(read(row))?);
-    }
-    Ok(states)
+    let states = select.query_and_then([], |row| unless_corrupt(read(row)))?;
+    states.filter_map(Result::transpose).collect()
 }
 
 fn read(row: &Row<'_>) -> Result<(SpiderRef, ScheduleState)> {

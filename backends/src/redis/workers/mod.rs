@@ -38,22 +38,19 @@ impl Heartbeats for RedisRecords {
             .arg(latency_text(beat.latency))
             .arg("health")
             .arg(beat.trouble.as_deref().unwrap_or(WorkerState::WELL))
-            .arg("lacks")
-            .arg(serde_json::to_string(&beat.lacks).unwrap_or_default())
-            .arg("troubles")
-            .arg(serde_json::to_string(&beat.troubles).unwrap_or_default())
-            .arg("running")
-            .arg(serde_json::to_string(&beat.running).unwrap_or_default())
-            .arg("programs")
-            .arg(serde_json::to_string(&beat.programs).unwrap_or_default())
-            .arg("outdated")
-            .arg(serde_json::to_string(&beat.outdated).unwrap_or_default())
-            .arg("behind")
-            .arg(serde_json::to_string(&beat.behind).unwrap_or_default())
-            .arg("browsers")
-            .arg(serde_json::to_string(&beat.browsers).unwrap_or_default())
             .arg("seen")
             .arg(now.to_string());
+        for (name, value) in [
+            ("lacks", serde_json::to_string(&beat.lacks)),
+            ("troubles", serde_json::to_string(&beat.troubles)),
+            ("running", serde_json::to_string(&beat.running)),
+            ("programs", serde_json::to_string(&beat.programs)),
+            ("outdated", serde_json::to_string(&beat.outdated)),
+            ("behind", serde_json::to_string(&beat.behind)),
+            ("browsers", serde_json::to_string(&beat.browsers)),
+        ] {
+            says.arg(name).arg(value.unwrap_or_default());
+        }
         let () = self.write(&says).await?;
         let () = self.redis.query(redis::cmd("PEXPIRE").arg(&key).arg(ttl.as_millis() as u64)).await?;
         // A server that was emptied is marked again.
