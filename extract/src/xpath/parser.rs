@@ -18,6 +18,34 @@ const MAX_DEPTH: usize = 32;
 /// Maximum memory of a compiled pattern of `re:test`, in bytes.
 const MAX_PATTERN: usize = 256 << 10;
 
+/// A binary operator, and what makes an expression of its two sides.
+type Operator = (&'static str, fn(Box<Expression>, Box<Expression>) -> Expression);
+
+/// The binary operators by how strongly they bind, the weakest first. Those of one level are applied from left to right.
+const OPERATORS: [&[Operator]; 6] = [
+    &[("or", Expression::Or)],
+    &[("and", Expression::And)],
+    &[
+        ("=", |left, right| Expression::Compare(Comparison::Equal, left, right)),
+        ("!=", |left, right| Expression::Compare(Comparison::Unequal, left, right)),
+    ],
+    &[
+        ("<", |left, right| Expression::Compare(Comparison::Less, left, right)),
+        ("<=", |left, right| Expression::Compare(Comparison::LessOrEqual, left, right)),
+        (">", |left, right| Expression::Compare(Comparison::Greater, left, right)),
+        (">=", |left, right| Expression::Compare(Comparison::GreaterOrEqual, left, right)),
+    ],
+    &[
+        ("+", |left, right| Expression::Calculate(Arithmetic::Add, left, right)),
+        ("-", |left, right| Expression::Calculate(Arithmetic::Subtract, left, right)),
+    ],
+    &[
+        ("*", |left, right| Expression::Calculate(Arithmetic::Multiply, left, right)),
+        ("div", |left, right| Expression::Calculate(Arithmetic::Divide, left, right)),
+        ("mod", |left, right| Expression::Calculate(Arithmetic::Remainder, left, right)),
+    ],
+];
+
 /// Parses an expression, which may have `patterns_left` patterns, and takes its own from them.
 pub(super) fn parse(text: &str, patterns_left: &mut usize) -> Result<Expression, String> {
     let tokens = Tokens::new(text, tokens, MAX_TOKENS)?;
@@ -54,71 +82,19 @@ impl Parser<'_> {
         if self.depth > MAX_DEPTH {
             return Err(format!("it is nested more than {MAX_DEPTH} times"));
         }
-        let mut left = self.conjunction()?;
-        while self.takes("or") {
-            left = Expression::Or(left.into(), self.conjunction()?.into());
-        }
+        let expression = self.binary(0)?;
         self.depth -= 1;
-        Ok(left)
+        Ok(expression)
     }
 
-    fn conjunction(&mut self) -> Parsed {
-        let mut left = self.equality()?;
-        while self.takes("and") {
-            left = Expression::And(left.into(), self.equality()?.into());
+    /// Parses operators of this level of [`OPERATORS`] and of those above it.
+    fn binary(&mut self, level: usize) -> Parsed {
+        let Some(operators) = OPERATORS.get(level) else { return self.negative() };
+        let mut left = self.binary(level + 1)?;
+        while let Some((_, join)) = operators.iter().find(|(sign, _)| self.takes(sign)) {
+            left = join(left.into(), self.binary(level + 1)?.into());
         }
         Ok(left)
-    }
-
-    fn equality(&mut self) -> Parsed {
-        let mut left = self.relation()?;
-        loop {
-            let comparison = match () {
-                () if self.takes("=") => Comparison::Equal,
-                () if self.takes("!=") => Comparison::Unequal,
-                () => return Ok(left),
-            };
-            left = Expression::Compare(comparison, left.into(), self.relation()?.into());
-        }
-    }
-
-    fn relation(&mut self) -> Parsed {
-        let mut left = self.sum()?;
-        loop {
-            let comparison = match () {
-                () if self.takes("<") => Comparison::Less,
-                () if self.takes("<=") => Comparison::LessOrEqual,
-                () if self.takes(">") => Comparison::Greater,
-                () if self.takes(">=") => Comparison::GreaterOrEqual,
-                () => return Ok(left),
-            };
-            left = Expression::Compare(comparison, left.into(), self.sum()?.into());
-        }
-    }
-
-    fn sum(&mut self) -> Parsed {
-        let mut left = self.product()?;
-        loop {
-            let arithmetic = match () {
-                () if self.takes("+") => Arithmetic::Add,
-                () if self.takes("-") => Arithmetic::Subtract,
-                () => return Ok(left),
-            };
-            left = Expression::Calculate(arithmetic, left.into(), self.product()?.into());
-        }
-    }
-
-    fn product(&mut self) -> Parsed {
-        let mut left = self.negative()?;
-        loop {
-            let arithmetic = match () {
-                () if self.takes("*") => Arithmetic::Multiply,
-                () if self.takes("div") => Arithmetic::Divide,
-                () if self.takes("mod") => Arithmetic::Remainder,
-                () => return Ok(left),
-            };
-            left = Expression::Calculate(arithmetic, left.into(), self.negative()?.into());
-        }
     }
 
     fn negative(&mut self) -> Parsed {
