@@ -187,6 +187,6 @@ async fn attend(
 async fn look(running: &Supervised, counted: &mut CountedBrowser) -> Infallible {
     loop {
         sleep(LOOK_INTERVAL).await;
-        counted.uses(running.usage().await);
+        counted.set_usage(running.usage().await);
     }
 }

@@ -73,7 +73,7 @@ pub(crate) struct CountedBrowser {
 
 impl CountedBrowser {
     /// Replaces what the browser was last known to use.
-    pub(crate) fn uses(&mut self, usage: Usage) {
+    pub(crate) fn set_usage(&mut self, usage: Usage) {
         let (browsers, cpu) = &mut *self.counted.counts.0.lock();
         browsers.memory = browsers.memory - self.usage.memory + usage.memory;
         *cpu += usage.cpu.saturating_sub(self.usage.cpu);
@@ -97,9 +97,9 @@ mod tests {
         assert_eq!(counts.now(), None);
         let (waiting, page) = (counts.waiting(), counts.page());
         let (mut one, mut other) = (counts.browser(), counts.browser());
-        one.uses(Usage { memory: 5, cpu: Duration::from_secs(2) });
-        one.uses(Usage { memory: 3, cpu: Duration::from_secs(3) });
-        other.uses(Usage { memory: 10, cpu: Duration::from_millis(1_500) });
+        one.set_usage(Usage { memory: 5, cpu: Duration::from_secs(2) });
+        one.set_usage(Usage { memory: 3, cpu: Duration::from_secs(3) });
+        other.set_usage(Usage { memory: 10, cpu: Duration::from_millis(1_500) });
         drop(waiting);
         counts.add_rendered();
         let both =

@@ -54,13 +54,13 @@ impl Claiming<'_> {
             };
             match opened {
                 Ok(consumer) => {
-                    health.works(TAKING);
+                    health.report_ok(TAKING);
                     info!("waiting for messages");
                     backoff = Backoff::default();
                     self.consume(consumer).await?;
                 }
                 Err(error) => {
-                    health.fails(TAKING, &error);
+                    health.report_failure(TAKING, &error);
                     stop.run_until_cancelled(backoff.pause()).await;
                 }
             }
@@ -82,7 +82,7 @@ impl Claiming<'_> {
             match taken {
                 Ok(deliveries) => self.receive(deliveries).await?,
                 Err(error) => {
-                    self.member.health.fails(TAKING, &error);
+                    self.member.health.report_failure(TAKING, &error);
                     return Ok(());
                 }
             }
@@ -173,7 +173,7 @@ impl Claiming<'_> {
             ClaimReply::SendAgain => self.settle(InternalMessage::Republish(message)).await,
             ClaimReply::Wait { until } => self.settle(InternalMessage::Waits { message, until }).await,
             ClaimReply::StoreFull => {
-                self.member.health.fails_lately(TAKING_IN, &Error::full(), FULL_TIME);
+                self.member.health.report_recent_failure(TAKING_IN, &Error::full(), FULL_TIME);
                 let until = UnixMs::now().plus(until_another_worker(0));
                 self.settle(InternalMessage::Waits { message, until }).await;
             }

@@ -72,7 +72,7 @@ pub(crate) async fn admit(
             }
             admitted
         }));
-        admission.ends(&mut messages[first..], *trace);
+        admission.end(&mut messages[first..], *trace);
     }
     outbox::send(&**records, &**broker, messages, Tries::Repeated(health)).await.map_err(Fatal)?;
     Ok(all)

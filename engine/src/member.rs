@@ -112,7 +112,7 @@ impl Member {
             Ok(crawl) => crawl,
             // The crawl makes no progress until it is repaired; all others continue.
             Err(error) => {
-                self.health.fails_lately(LOOKING_UP, &error, 2 * UNREADABLE_DELAY);
+                self.health.report_recent_failure(LOOKING_UP, &error, 2 * UNREADABLE_DELAY);
                 let until = UnixMs::now().plus(UNREADABLE_DELAY);
                 self.settle_internal(InternalMessage::Waits { message, until }).await;
                 return Ok(());

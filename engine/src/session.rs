@@ -137,7 +137,7 @@ impl Held {
             urls.iter().zip(&new).filter(|(_, new)| **new).map(|(url, _)| url.clone()).collect();
         let mut messages: Vec<Message> = admitted.iter().map(|url| url.message(crawl)).collect();
         self.recent.note(admitted);
-        admission.ends(&mut messages, None);
+        admission.end(&mut messages, None);
         outbox::send(&**records, &**broker, messages, Tries::Repeated(health)).await?;
         Ok(new)
     }

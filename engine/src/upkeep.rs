@@ -55,12 +55,12 @@ pub(crate) async fn sweep(member: &Member) -> Result<(), Fatal> {
     loop {
         match sweep_once(member, &mut resent).await {
             Ok(rest) => {
-                member.health.works("sweeping");
+                member.health.report_ok("sweeping");
                 sleep(rest).await;
             }
             Err(Failed::Fatally(error)) => return Err(error),
             Err(Failed::ForNow(error)) => {
-                member.health.fails("sweeping", &error);
+                member.health.report_failure("sweeping", &error);
                 // After an outage, let others extend their leases first.
                 sleep(member.settings.recovery.lost_after / 4).await;
             }
@@ -107,7 +107,11 @@ async fn sweep_once(member: &Member, resent: &mut Resent) -> Result<Duration, Fa
             crawl.id
         );
         let error = Error::new(ErrorKind::Corrupt, text);
-        member.health.fails_lately("keeping records", &error, 2 * member.settings.recovery.lost_after);
+        member.health.report_recent_failure(
+            "keeping records",
+            &error,
+            2 * member.settings.recovery.lost_after,
+        );
     }
     if let Some(times) = found.probe {
         let returned = broker.probe(times).await?;
@@ -193,11 +197,11 @@ async fn is_kept(Member { history, health, .. }: &Member, event: &CrawlEvent) ->
     let Some(history) = history else { return true };
     match history.keep_crawl(&event.stats).await {
         Ok(()) => {
-            health.works(history.name());
+            health.report_ok(history.name());
             true
         }
         Err(error) => {
-            health.fails(history.name(), &error);
+            health.report_failure(history.name(), &error);
             false
         }
     }

@@ -88,11 +88,11 @@ impl Runner {
     fn noted<T>(&self, what: &str, result: Result<T>) -> Option<T> {
         match result {
             Ok(value) => {
-                self.health.works(what);
+                self.health.report_ok(what);
                 Some(value)
             }
             Err(error) => {
-                self.health.fails(what, &error);
+                self.health.report_failure(what, &error);
                 None
             }
         }

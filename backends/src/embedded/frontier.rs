@@ -103,12 +103,12 @@ impl EmbeddedFrontier {
             *asked = None;
             let next_due = match answered(answer) {
                 Ok(Got { claims, next_due }) => {
-                    self.health.works(CLAIMING);
+                    self.health.report_ok(CLAIMING);
                     ready.extend(claims);
                     next_due
                 }
                 Err(error) if error.is_temporary() => {
-                    self.health.fails(CLAIMING, &error);
+                    self.health.report_failure(CLAIMING, &error);
                     backoff.pause().await;
                     continue;
                 }

@@ -38,7 +38,7 @@ impl Taking<'_> {
         let mut backoff = Backoff::default();
         while !stop.is_cancelled() {
             let Err(error) = self.take(stop, &handle).await else { continue };
-            self.health.fails(&self.what, &error);
+            self.health.report_failure(&self.what, &error);
             stop.run_until_cancelled(backoff.pause()).await;
         }
     }
@@ -51,7 +51,7 @@ impl Taking<'_> {
     ) -> Result<()> {
         let taking = stop.run_until_cancelled(self.queue.take(self.id, self.at_once)).await;
         let Some(mut deliveries) = taking.transpose()? else { return Ok(()) };
-        self.health.works(&self.what);
+        self.health.report_ok(&self.what);
         let mut under_way = FuturesUnordered::new();
         let mut is_broken = Ok(());
         let mut declared_anew = std::pin::pin!(sleep(DECLARE_INTERVAL));

@@ -135,14 +135,14 @@ impl Health {
             let error = match call().await {
                 Err(error) if may_pass(&error) => error,
                 result => {
-                    self.works(what);
+                    self.report_ok(what);
                     return result.map_err(|error| error.during(what));
                 }
             };
             if self.stop.is_cancelled() {
                 return Err(error.during(what));
             }
-            self.fails(what, &error);
+            self.report_failure(what, &error);
             if self.stop.run_until_cancelled(backoff.pause()).await.is_none() {
                 return Err(error.during(what));
             }
@@ -150,7 +150,7 @@ impl Health {
     }
 
     /// Ends the process with this error, unless another has ended it already.
-    pub fn ends_by(&self, error: impl Into<Error>) {
+    pub fn abort(&self, error: impl Into<Error>) {
         let _ = self.fatal.set(error.into());
     }
 
@@ -160,13 +160,13 @@ impl Health {
     }
 
     /// Records that `what` failed.
-    pub fn fails(&self, what: &str, error: &Error) {
+    pub fn report_failure(&self, what: &str, error: &Error) {
         self.note(what, error, None);
     }
 
     /// Records that `what` failed just now. The problem counts as over after `lapses_after` unless it is reported
     /// again.
-    pub fn fails_lately(&self, what: &str, error: &Error, lapses_after: Duration) {
+    pub fn report_recent_failure(&self, what: &str, error: &Error, lapses_after: Duration) {
         self.note(what, error, Some(Instant::now() + lapses_after));
     }
 
@@ -203,7 +203,7 @@ impl Health {
     }
 
     /// Records that `what` succeeded.
-    pub fn works(&self, what: &str) {
+    pub fn report_ok(&self, what: &str) {
         let mut troubles = self.troubles.lock();
         if let Some(trouble) = troubles.get_mut(what) {
             self.report_end(what, trouble);
@@ -281,8 +281,8 @@ mod tests {
     async fn the_first_fatal_error_ends_the_process() {
         let health = Health::default();
         let error = |text: &str| Error::new(ErrorKind::Refused, text);
-        health.ends_by(Fatal(error("no permission")));
-        health.ends_by(error("no such queue"));
+        health.abort(Fatal(error("no permission")));
+        health.abort(error("no such queue"));
         assert_eq!(health.fatal().await, error("no permission"));
     }
 
@@ -342,10 +342,10 @@ mod tests {
         let full = Error::new(ErrorKind::Unavailable, "the disk is full");
         let mut logged = 0;
         for _ in 0..120 {
-            health.fails("finishing", &full);
+            health.report_failure("finishing", &full);
             logged += u32::from(health.troubles.lock()["finishing"].is_logged);
             assert!(health.trouble().is_some());
-            health.works("finishing");
+            health.report_ok("finishing");
             assert_eq!(health.trouble(), None);
             tokio::time::advance(Duration::from_millis(500)).await;
         }
@@ -355,7 +355,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_failed_lately_counts_as_over_after_a_while() {
         let health = Health::default();
-        health.fails_lately("claiming", &Error::full(), Duration::from_secs(20));
+        health.report_recent_failure("claiming", &Error::full(), Duration::from_secs(20));
         tokio::time::advance(Duration::from_secs(19)).await;
         assert!(health.trouble().is_some());
         tokio::time::advance(Duration::from_secs(1)).await;
@@ -368,24 +368,24 @@ mod tests {
         let [shop, news]: [SpiderName; 2] = ["shop", "news"].map(|name| name.parse().unwrap());
         let away = Error::new(ErrorKind::Unavailable, "connection refused");
         for spider in [&shop, &news] {
-            health.fails(&of_spider(spider, "postgres"), &away);
+            health.report_failure(&of_spider(spider, "postgres"), &away);
         }
-        health.fails("claiming URLs", &Error::new(ErrorKind::Unavailable, "redis is away"));
+        health.report_failure("claiming URLs", &Error::new(ErrorKind::Unavailable, "redis is away"));
         let text = |spider| format!("spider {spider}: postgres: connection refused");
         let both = [(shop.clone(), text("shop")), (news.clone(), text("news"))].into();
         assert_eq!(health.spider_troubles(), both);
-        health.works(&of_spider(&shop, "postgres"));
+        health.report_ok(&of_spider(&shop, "postgres"));
         assert_eq!(health.spider_troubles(), [(news, text("news"))].into());
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_oldest_trouble_is_the_one_that_is_shown() {
         let health = Health::default();
-        health.fails("taking messages", &Error::new(ErrorKind::Unavailable, "rabbitmq is away"));
+        health.report_failure("taking messages", &Error::new(ErrorKind::Unavailable, "rabbitmq is away"));
         tokio::time::advance(Duration::from_secs(1)).await;
-        health.fails("claiming URLs", &Error::new(ErrorKind::Unavailable, "redis is away"));
+        health.report_failure("claiming URLs", &Error::new(ErrorKind::Unavailable, "redis is away"));
         assert_eq!(health.trouble().as_deref(), Some("taking messages: rabbitmq is away"));
-        health.works("taking messages");
+        health.report_ok("taking messages");
         assert_eq!(health.trouble().as_deref(), Some("claiming URLs: redis is away"));
     }
 }

@@ -93,7 +93,7 @@ impl Driver {
     pub(super) async fn run(mut self) {
         while let Some((first, is_suspect)) = self.requests.next().await {
             if let Some(why) = self.trouble.now() {
-                first.ends(Ended::NotRun(why));
+                first.end(Ended::NotRun(why));
                 continue;
             }
             self.requests.put_back(first, is_suspect);
@@ -159,19 +159,19 @@ impl Driver {
         for Unfinished { id, asked, parts } in unfinished {
             match broken {
                 Broken::Overdue(culprit, limit) if *culprit == id => {
-                    asked.ends(Ended::failed(&overdue(*limit), end, parts.into_logs()));
+                    asked.end(Ended::failed(&overdue(*limit), end, parts.into_logs()));
                 }
                 Broken::Answer(culprit, what) if *culprit == id => {
-                    asked.ends(Ended::failed(what, end, parts.into_logs()));
+                    asked.end(Ended::failed(what, end, parts.into_logs()));
                 }
                 // A request that is no longer awaited is dropped when its turn comes.
                 Broken::Overdue(..) | Broken::Answer(..) | Broken::Unwanted => {
                     self.requests.again.push_back(asked);
                 }
                 Broken::Said(_) | Broken::Died if !is_alone => self.requests.suspects.push_back(asked),
-                Broken::Said(what) => asked.ends(Ended::failed(what, end, parts.into_logs())),
+                Broken::Said(what) => asked.end(Ended::failed(what, end, parts.into_logs())),
                 Broken::Died | Broken::NoMoreRequests => {
-                    asked.ends(Ended::failed(how, end, parts.into_logs()));
+                    asked.end(Ended::failed(how, end, parts.into_logs()));
                 }
             }
         }

@@ -89,7 +89,7 @@ impl Asked {
         !self.reply.is_closed()
     }
 
-    fn ends(self, ended: Ended) {
+    fn end(self, ended: Ended) {
         // The caller may be gone.
         let _ = self.reply.send(ended);
     }

@@ -203,7 +203,7 @@ impl StreamSession {
                 Ok(said) => said,
                 Err(error) => {
                     let what = format!("no file could be written for the program: {error}");
-                    return asked.ends(Ended::NotRun(what));
+                    return asked.end(Ended::NotRun(what));
                 }
             },
         };
@@ -269,7 +269,7 @@ impl StreamSession {
                 self.is_alone = false;
                 let InFlight { asked, file, .. } = in_flight;
                 let taken = self.running.take_items(&answer);
-                asked.ends(Ended::answered(answer, taken));
+                asked.end(Ended::answered(answer, taken));
                 remove(file).await;
             }
             Err(error) => {

@@ -113,7 +113,7 @@ impl Asking {
                     permit.end(false);
                     drop(reader);
                     let error = Error::new(ErrorKind::Unavailable, &failure.detail);
-                    self.schedules.health.fails_lately(ASKING, &error, RETRY_DELAY * 4);
+                    self.schedules.health.report_recent_failure(ASKING, &error, RETRY_DELAY * 4);
                     sleep_while_wanted(RETRY_DELAY, &wanted).await?;
                 }
                 Err(failure) => {

@@ -90,7 +90,7 @@ impl Claims {
             let outcome = requeue(&message);
             return settled(message, outcome);
         };
-        self.idle_reasons.works_for(&message.crawl.spider);
+        self.idle_reasons.note_work_for(&message.crawl.spider);
         let now = UnixMs::now();
         if let Some(until) = message.until {
             self.lateness.note(now.since(until), Instant::now());

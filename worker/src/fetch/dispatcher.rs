@@ -39,7 +39,7 @@ pub(crate) async fn run(
         }
         let started = match start(&fetching, jobs, &settle).await {
             Ok(started) => started,
-            Err(error) => return fetching.context.health.ends_by(error),
+            Err(error) => return fetching.context.health.abort(error),
         };
         for Ready { job, next } in started {
             let (fetching, settle) = (Arc::clone(&fetching), settle.clone());
@@ -84,7 +84,7 @@ async fn fetch(
     job: ClaimedUrl,
     Permits { host_permit, fetch_permit, mut under_way, is_alone }: Permits,
 ) -> (Settlement, Option<OwnedSemaphorePermit>) {
-    fetching.url_log.begins(&job);
+    fetching.url_log.log_start(&job);
     trace::scheduled(job.message.trace.as_deref());
     let mut fetch_permit = fetch_permit;
     let began = Instant::now();

@@ -55,7 +55,7 @@ impl Handled {
 
 /// Ends the worker by this error. Returns the outcome of the work that met it.
 pub(crate) fn aborted(health: &Health, error: impl Into<Error>) -> Outcome {
-    health.ends_by(error);
+    health.abort(error);
     Outcome::Release
 }
 

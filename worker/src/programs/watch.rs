@@ -60,7 +60,7 @@ impl Watch {
         loop {
             ticks.tick().await;
             if let Err(error) = self.look(&*frontier).await {
-                return health.ends_by(error);
+                return health.abort(error);
             }
         }
     }

@@ -58,7 +58,7 @@ pub(super) async fn send(
     if let Some(refusal) = refusal {
         let (asker, politeness) = (&proxy.asker, &user.own.politeness);
         if let Err(error) = asker.back_off(host, politeness, &refusal, crawl).await {
-            asker.schedules.health.ends_by(error);
+            asker.schedules.health.abort(error);
         }
     }
     let longest = proxy.asker.settings.fetch.timeout;

@@ -73,7 +73,7 @@ async fn wait<T>(
         timeout(PERMIT_TIMEOUT + QUANTUM, asking).await.map_err(|_| Refusal::overdue(PERMIT_TIMEOUT))?;
     asked.map_err(|not_asked| {
         if let NotAsked::Port(error) = &not_asked {
-            proxy.asker.schedules.health.ends_by(error.clone());
+            proxy.asker.schedules.health.abort(error.clone());
         }
         not_asked.into()
     })

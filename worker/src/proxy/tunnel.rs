@@ -108,7 +108,7 @@ impl State {
         self.flights.server_sent();
     }
 
-    fn begins(&mut self, permit: HostPermit) {
+    fn begin(&mut self, permit: HostPermit) {
         (self.permit, self.is_answered, self.last) = (Some(permit), false, Instant::now());
     }
 }
@@ -128,7 +128,7 @@ impl Tunnel {
         tokio::select! {
             () = up => {}
             _ = self.downwards(from_server, &mut to_client) => {}
-            () = self.lasts() => {}
+            () = self.wait_for_end() => {}
         }
         let _ = to_client.shutdown().await;
     }
@@ -150,7 +150,7 @@ impl Tunnel {
                 self.state.lock().permit = None;
                 let permit = permits::exchange(&self.proxy, &self.run.user, &self.url).await;
                 let permit = permit.map_err(|refusal| io::Error::other(refusal.why().to_owned()))?;
-                self.state.lock().begins(permit);
+                self.state.lock().begin(permit);
             }
             server.write_all(&buffer[..read]).await?;
         }
@@ -174,7 +174,7 @@ impl Tunnel {
 
     /// Returns when the tunnel has lasted, or was idle, for too long. Meanwhile drops the permits of
     /// exchanges that are over.
-    async fn lasts(&self) {
+    async fn wait_for_end(&self) {
         let begun = Instant::now();
         let mut looks = interval(CHECK_INTERVAL);
         loop {

@@ -60,7 +60,7 @@ pub(crate) async fn leave_alone(
     let key = politeness.host_policy(&job.target().host()).key;
     match scheduling.asker.back_off(&key, politeness, failure, Some(&job.message.crawl)).await {
         Ok(until) => {
-            scheduling.idle_reasons.waits(&key, until, Why::Refused(failure.status.unwrap_or_default()));
+            scheduling.idle_reasons.note_wait(&key, until, Why::Refused(failure.status.unwrap_or_default()));
             Ok(until)
         }
         Err(error) => Err(aborted(&scheduling.context.health, error)),

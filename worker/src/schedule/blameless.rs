@@ -30,42 +30,42 @@ pub(crate) fn put_off<T>(
     answer: &Result<T, Failure>,
 ) -> Option<UnixMs> {
     match answer {
-        Err(failure) if failure.class.is_blameless() => Some(fails(scheduling, spider, failure)),
+        Err(failure) if failure.class.is_blameless() => Some(note_failure(scheduling, spider, failure)),
         _ => {
-            proxy_works(scheduling, spider);
+            note_proxy_works(scheduling, spider);
             None
         }
     }
 }
 
 /// Records such a failure, and returns when to try again.
-pub(crate) fn fails(scheduling: &Scheduling, spider: &LoadedSpider, failure: &Failure) -> UnixMs {
+pub(crate) fn note_failure(scheduling: &Scheduling, spider: &LoadedSpider, failure: &Failure) -> UnixMs {
     let error = Error::new(ErrorKind::Unavailable, &failure.detail);
     match (failure.class, asking_proxy(spider)) {
-        (Class::Proxy, Some(asking)) => scheduling.context.health.fails(&asking, &error),
-        _ => lacks(scheduling, &error),
+        (Class::Proxy, Some(asking)) => scheduling.context.health.report_failure(&asking, &error),
+        _ => report_lack(scheduling, &error),
     }
     UnixMs::now().plus(RETRY_DELAY.mul_f64(rand::random_range(1.0..2.0)))
 }
 
 /// Records that the proxy works, if the spider uses one.
-pub(crate) fn proxy_works(scheduling: &Scheduling, spider: &LoadedSpider) {
+pub(crate) fn note_proxy_works(scheduling: &Scheduling, spider: &LoadedSpider) {
     if let Some(asking) = asking_proxy(spider) {
-        scheduling.context.health.works(&asking);
+        scheduling.context.health.report_ok(&asking);
     }
 }
 
 /// Returns the time until which nothing is to be claimed or started, because this machine lacks something.
 pub(crate) fn wanting_until(scheduling: &Scheduling) -> Option<Instant> {
     if !open_files::has_room() {
-        lacks(scheduling, &Error::new(ErrorKind::Unavailable, TooFewFiles::now()));
+        report_lack(scheduling, &Error::new(ErrorKind::Unavailable, TooFewFiles::now()));
     }
     scheduling.wanting.until()
 }
 
-fn lacks(scheduling: &Scheduling, error: &Error) {
+fn report_lack(scheduling: &Scheduling, error: &Error) {
     scheduling.wanting.for_a_while();
-    scheduling.context.health.fails_lately(ASKING, error, RECOVERY_TIME);
+    scheduling.context.health.report_recent_failure(ASKING, error, RECOVERY_TIME);
 }
 
 fn asking_proxy(spider: &LoadedSpider) -> Option<String> {

@@ -163,7 +163,7 @@ impl PoliteClient {
     ) -> Result<UnixMs, Error> {
         let until = self.schedules.push_back(host, politeness, failure, crawl).await?;
         if let Some(log) = &self.host_log {
-            log.backs_off(host, until, failure, crawl);
+            log.log_backoff(host, until, failure, crawl);
         }
         Ok(until)
     }

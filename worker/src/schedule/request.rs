@@ -131,7 +131,7 @@ fn note(scheduling: &Scheduling, request: &HostRequest, decision: &Decision) {
     if let Decision::At { wait, .. } | Decision::Later { wait, .. } = decision
         && !request.pace.interval.is_zero()
     {
-        scheduling.idle_reasons.waits(
+        scheduling.idle_reasons.note_wait(
             &request.key,
             UnixMs::now().plus(*wait),
             Why::Pace(request.pace.interval),

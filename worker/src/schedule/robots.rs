@@ -39,7 +39,7 @@ pub(super) async fn learn(scheduling: &Scheduling, spider: &LoadedSpider, origin
         });
         let answer = answer.await.unwrap_or_else(|until| Err(NoRobots::Later(until)));
         if let Ok(_) | Err(NoRobots::Refused(..)) = &answer {
-            blameless::proxy_works(scheduling, spider);
+            blameless::note_proxy_works(scheduling, spider);
         }
         answer.inspect(|robots| debug!(%origin, status = robots.file.status, "robots.txt"))
     };
@@ -48,9 +48,11 @@ pub(super) async fn learn(scheduling: &Scheduling, spider: &LoadedSpider, origin
         Err(NoRobots::Blocked) => Learnt::Blocked,
         Err(NoRobots::Failed(error)) => Learnt::Failed(error),
         Err(NoRobots::Later(until)) => Learnt::Later(until),
-        Err(NoRobots::Blameless(failure)) => Learnt::Later(blameless::fails(scheduling, spider, &failure)),
+        Err(NoRobots::Blameless(failure)) => {
+            Learnt::Later(blameless::note_failure(scheduling, spider, &failure))
+        }
         Err(NoRobots::Refused(host, failure, until)) => {
-            idle_reasons.waits(&host, until, Why::Refused(failure.status.unwrap_or_default()));
+            idle_reasons.note_wait(&host, until, Why::Refused(failure.status.unwrap_or_default()));
             Learnt::Refused(failure, until)
         }
     }

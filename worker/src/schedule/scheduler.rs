@@ -122,7 +122,7 @@ impl Scheduler {
     /// port fails permanently.
     pub(crate) async fn run(mut self) {
         if let Err(error) = self.schedule().await {
-            return self.scheduling.context.health.ends_by(error);
+            return self.scheduling.context.health.abort(error);
         }
         while let Some(Ok((job, _))) = self.at_addresses.join_next().await {
             self.settle(job, Outcome::Release).await;
@@ -162,7 +162,7 @@ impl Scheduler {
                     None => self.settle(job, Outcome::Release).await,
                 },
                 Some(Ok((job, slot))) = self.going_ahead.join_next() => match slot {
-                    Some(slot) => self.goes_in(job, slot),
+                    Some(slot) => self.schedule_in(job, slot),
                     None => self.settle(job, Outcome::Release).await,
                 },
                 () = sleep_until(crowded.unwrap_or_else(Instant::now)), if crowded.is_some() => {}
@@ -263,7 +263,7 @@ impl Scheduler {
     }
 
     /// Makes an urgent job due in this slot.
-    fn goes_in(&mut self, mut job: ClaimedUrl, slot: UnixMs) {
+    fn schedule_in(&mut self, mut job: ClaimedUrl, slot: UnixMs) {
         (job.message.slot, job.message.turn) = (Some(slot), None);
         self.enqueue(job);
     }
@@ -357,7 +357,7 @@ impl Scheduler {
 
     /// Settles a job whose domain has no place for it.
     async fn put_off(&self, job: ClaimedUrl, host: &HostKey, away: Away) {
-        self.scheduling.idle_reasons.waits(host, away.until(), Why::Slow);
+        self.scheduling.idle_reasons.note_wait(host, away.until(), Why::Slow);
         self.pass_on(away.settle(job)).await;
     }
 

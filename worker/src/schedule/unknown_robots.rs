@@ -149,7 +149,7 @@ impl UnknownRobots {
         let Some(Waiting { since, jobs, .. }) = self.waiting.remove(&key) else {
             return (Vec::new(), learnt);
         };
-        self.put_off.comes_free(since.elapsed().min(SLOW_PAGE));
+        self.put_off.note_free(since.elapsed().min(SLOW_PAGE));
         self.jobs -= jobs.len();
         (jobs, learnt)
     }

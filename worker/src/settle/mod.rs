@@ -63,7 +63,7 @@ pub(crate) struct Settler {
 /// after the other. What there is no room for in a full store is held back, and keeps no other from its end.
 pub(crate) async fn run(settler: Arc<Settler>, settlements: mpsc::Receiver<Settlement>) {
     if let Err(error) = settle_all(&settler, settlements).await {
-        settler.context.health.ends_by(error);
+        settler.context.health.abort(error);
     }
 }
 
@@ -142,7 +142,7 @@ async fn settle(
 ) -> Result<Vec<ports::Settlement>, Fatal> {
     let (mut held, mut attempts, mut tasks) = (Vec::new(), Vec::new(), EndedTasks::default());
     for mut handled in batch {
-        settler.url_log.settles(&handled);
+        settler.url_log.log_settlement(&handled);
         tasks.note(settler, &handled);
         held.push((handled.slot.take(), handled.place.take()));
         attempts.extend(attempt(&handled));
@@ -150,7 +150,7 @@ async fn settle(
     }
     let begun = Instant::now();
     let Settled { ended, not_stored } = settler.frontier.settle(rulings).await?;
-    attempts.into_iter().for_each(|attempt| attempt.ends(begun.elapsed()));
+    attempts.into_iter().for_each(|attempt| attempt.end(begun.elapsed()));
     tasks.write(settler, &ended);
     for Completion { finish, links, .. } in &ended {
         settler.tally.count(finish.terminal);
@@ -201,8 +201,8 @@ impl HeldBack {
             self.settlements.extend(settlements);
         }
         match self.settlements.is_empty() {
-            true => settler.context.health.works(Self::WHAT),
-            false => settler.context.health.fails(Self::WHAT, &Error::full()),
+            true => settler.context.health.report_ok(Self::WHAT),
+            false => settler.context.health.report_failure(Self::WHAT, &Error::full()),
         }
     }
 }
@@ -260,7 +260,11 @@ fn ruling(settler: &Settler, handled: Handled) -> ports::Settlement {
                 |domain| settler.retries.space(domain, until.wait_from(now), interval, Instant::now());
             let until = led_by(&message).map_or(until, |domain| now.plus(space(domain)));
             if let Some(target) = message.target() {
-                settler.idle_reasons.waits(&HostKey::host(&target.host()), until, Why::Retry(failure.class));
+                settler.idle_reasons.note_wait(
+                    &HostKey::host(&target.host()),
+                    until,
+                    Why::Retry(failure.class),
+                );
             }
             settler.tally.retried();
             metrics::url_retried(failure.class);

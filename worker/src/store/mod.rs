@@ -50,7 +50,7 @@ pub(crate) async fn run(
         tokio::select! {
             Some(stored) = stores.storing.join_next() => match stored {
                 Ok(Ok(spider)) => stores.mark_idle(&spider),
-                Ok(Err(error)) => return stores.storage.context.health.ends_by(error),
+                Ok(Err(error)) => return stores.storage.context.health.abort(error),
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
                     // A step is cancelled only together with this task.

@@ -89,7 +89,7 @@ impl Tasks {
         match self.frontier.claim_tasks(1).await {
             Ok(mut claimed) => Some((claimed.pop()?, permit)),
             Err(error) => {
-                self.context.health.ends_by(error);
+                self.context.health.abort(error);
                 None
             }
         }
@@ -156,7 +156,7 @@ impl Tasks {
             }
         };
         if matches!(ran, Ok(Ran::Done(_) | Ran::Failed(_) | Ran::Skipped)) {
-            self.idle_reasons.works_for(&spider.spider.name);
+            self.idle_reasons.note_work_for(&spider.spider.name);
         }
         match ran {
             Ok(ran) => outcome::settlement(self, claimed, spider, task, ran),

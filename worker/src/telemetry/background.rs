@@ -54,13 +54,13 @@ impl Reporter {
             (before, since) = (pages, Instant::now());
             match self.beat(rate).await {
                 Ok(reply) => {
-                    self.context.health.works("beating");
+                    self.context.health.report_ok("beating");
                     if reply == BeatReply::Drain && !stop.is_cancelled() {
                         info!("asked to end: finishing what has begun");
                         stop.cancel();
                     }
                 }
-                Err(error) => self.context.health.fails("beating", &error),
+                Err(error) => self.context.health.report_failure("beating", &error),
             }
         }
     }

@@ -25,7 +25,7 @@ impl HostLog {
 
     /// Logs that a host is in a back-off until `until`, because of this response. `crawl` is the crawl that
     /// sent the request, if there was one.
-    pub(crate) fn backs_off(
+    pub(crate) fn log_backoff(
         &self,
         host: &HostKey,
         until: UnixMs,
@@ -66,7 +66,7 @@ mod tests {
         let refused = Failure { status: Some(429), ..Failure::new(Class::Http, "429 Too Many Requests") };
         let until = UnixMs::now().plus(Duration::from_secs(60));
         for host in [&one, &one, &other, &one] {
-            hosts.backs_off(host, until, &refused, Some(&CrawlRef::adhoc()));
+            hosts.log_backoff(host, until, &refused, Some(&CrawlRef::adhoc()));
         }
         let said = log.entries().await;
         let named: Vec<_> = said.iter().map(|entry| entry.host.as_deref().unwrap()).collect();

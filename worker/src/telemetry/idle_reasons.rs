@@ -71,7 +71,7 @@ struct Waits {
 
 impl IdleReasons {
     /// Records that a URL of this host waits until `until`. A refusal takes precedence over other reasons.
-    pub(crate) fn waits(&self, host: &HostKey, until: UnixMs, why: Why) {
+    pub(crate) fn note_wait(&self, host: &HostKey, until: UnixMs, why: Why) {
         let now = UnixMs::now();
         let mut waits = self.0.lock();
         if waits.hosts.len() >= MAX_HOSTS {
@@ -110,12 +110,12 @@ impl IdleReasons {
     pub(crate) fn cannot_run(&self, health: &Health, message: &Message, why: String) -> Outcome {
         let outcome = self.requeue(message, &why);
         let what = of_spider(&message.crawl.spider, "running its program");
-        health.fails_lately(&what, &Error::new(ErrorKind::Unavailable, why), PROGRAM_TROUBLE);
+        health.report_recent_failure(&what, &Error::new(ErrorKind::Unavailable, why), PROGRAM_TROUBLE);
         outcome
     }
 
     /// Records that this worker can run this spider.
-    pub(crate) fn works_for(&self, spider: &SpiderName) {
+    pub(crate) fn note_work_for(&self, spider: &SpiderName) {
         self.0.lock().lacking.remove(spider);
     }
 
@@ -225,7 +225,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn after_a_while_without_the_end_of_a_url_it_says_what_it_waits_for() {
         let idle_reasons = IdleReasons::default();
-        idle_reasons.waits(&host("a.example"), in_seconds(60), Why::Refused(503));
+        idle_reasons.note_wait(&host("a.example"), in_seconds(60), Why::Refused(503));
         assert_eq!(idle_reasons.reason(7), None);
         tokio::time::advance(STILL / 2).await;
         assert_eq!(idle_reasons.reason(7), None);
@@ -241,11 +241,11 @@ mod tests {
         let pace = Why::Pace(Duration::from_secs(60));
         let (refused, paced) = (host("refused.example"), host("paced.example"));
         let until = in_seconds(500);
-        idle_reasons.waits(&refused, until, Why::Refused(429));
-        idle_reasons.waits(&refused, in_seconds(5), pace);
+        idle_reasons.note_wait(&refused, until, Why::Refused(429));
+        idle_reasons.note_wait(&refused, in_seconds(5), pace);
         let next = in_seconds(30);
         for at in [in_seconds(90), next, in_seconds(60)] {
-            idle_reasons.waits(&paced, at, pace);
+            idle_reasons.note_wait(&paced, at, pace);
         }
         let origin = "http://slow.example/".parse::<trawl_common::web::url::CanonicalUrl>().unwrap().origin();
         let asking = idle_reasons.asks_robots(&origin);
@@ -273,7 +273,7 @@ mod tests {
         tokio::time::advance(LACKING).await;
         assert_eq!((idle_reasons.reason(0), idle_reasons.lacks().len()), (None, 0));
         idle_reasons.note_lacking(&shop, "its file is not there");
-        idle_reasons.works_for(&shop);
+        idle_reasons.note_work_for(&shop);
         assert_eq!(
             (idle_reasons.reason(0), idle_reasons.lacks().len()),
             (None, 0),
@@ -296,7 +296,7 @@ mod tests {
         let idle_reasons = IdleReasons::default();
         for number in 0..MAX_HOSTS + 50 {
             let failed = Why::Retry(Class::Timeout);
-            idle_reasons.waits(&host(&format!("h{number}.example")), in_seconds(60), failed);
+            idle_reasons.note_wait(&host(&format!("h{number}.example")), in_seconds(60), failed);
         }
         idle_reasons.reason(0);
         tokio::time::advance(STILL).await;

@@ -29,7 +29,7 @@ impl UrlLog {
     }
 
     /// Logs that a fetch starts.
-    pub(crate) fn begins(&self, job: &ClaimedUrl) {
+    pub(crate) fn log_start(&self, job: &ClaimedUrl) {
         if self.urls {
             let Message { work, crawl, .. } = &job.message;
             info!(url = %work, method = method(work), crawl = %crawl.id, "fetching");
@@ -38,7 +38,7 @@ impl UrlLog {
 
     /// Logs the outcome of a URL, if it is an end or a failure. Dead letters are [logged](Self::dead_letter)
     /// when they are written.
-    pub(crate) fn settles(&self, handled: &Handled) {
+    pub(crate) fn log_settlement(&self, handled: &Handled) {
         if let Err(Outcome::Retry { failure, until, max }) = &handled.result
             && self.log.is_on()
         {
@@ -71,7 +71,7 @@ impl UrlLog {
     }
 
     /// Logs that the program of a request's spider is given a failure.
-    pub(crate) fn hands_over(&self, message: &Message, failure: &FailureView) {
+    pub(crate) fn log_hand_over(&self, message: &Message, failure: &FailureView) {
         let FailureView { class, detail, attempt, .. } = failure;
         if self.urls {
             info!(url = %message.work, attempt, class, why = detail, "handing the failure to the program");
@@ -145,7 +145,7 @@ mod tests {
         for message in [task(Some(7)), task(None), request] {
             let failure = Failure::new(Class::Handler, "no");
             let settlement = Settlement::new(message, Outcome::Release).failed(Retry::default(), failure);
-            urls.settles(&settlement.into_handled());
+            urls.log_settlement(&settlement.into_handled());
         }
         let said: Vec<String> =
             log.entries().await.into_iter().map(|entry| entry.message.as_str().to_owned()).collect();

@@ -95,7 +95,7 @@ impl Admission {
 
     /// Ends the admission of new URLs, which have their records now: those that are to be traced are from here on.
     /// The page that links to them, if any, has a trace of its own.
-    pub fn ends(&self, messages: &mut [Message], page: Option<&Trace>) {
+    pub fn end(&self, messages: &mut [Message], page: Option<&Trace>) {
         if !is_on() {
             return;
         }
@@ -149,7 +149,7 @@ impl Attempt {
     }
 
     /// Ends the attempt, whose settling took `took`.
-    pub fn ends(self, took: Duration) {
+    pub fn end(self, took: Duration) {
         let Self { trace, attributes, error } = self;
         step(Some(&trace), "settle", took);
         let Some(id) = trace.attempt else { return };

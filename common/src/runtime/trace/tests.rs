@@ -64,14 +64,14 @@ fn a_url_has_one_trace_whose_attempts_are_linked() {
     let message = |number| Message::seed(url(number), CrawlRef::adhoc(), Lane::Bulk);
     // Without an exporter, nothing is traced.
     let mut before = [message(0)];
-    Admission::begin().ends(&mut before, None);
+    Admission::begin().end(&mut before, None);
     take_up(&mut before[0]);
     assert_eq!(before[0].trace, None);
 
     let collected = Collected::default();
     start(0.5, Box::new(collected.clone()));
     let mut messages: Vec<Message> = (0..1_000).map(message).collect();
-    Admission::begin().ends(&mut messages, None);
+    Admission::begin().end(&mut messages, None);
     let traced = messages.iter().filter(|message| message.trace.is_some()).count();
     assert!((400..600).contains(&traced), "{traced} of 1000");
     // Another process traces the same ones, even if a message has lost its trace.
@@ -91,7 +91,7 @@ fn a_url_has_one_trace_whose_attempts_are_linked() {
         let trace = message.trace.as_deref();
         step(trace, "schedule", Default::default());
         fetched(trace, message.work.url().unwrap(), 0, Ok(Some(200)), Default::default());
-        Attempt::new(&message, outcome, None).unwrap().ends(Default::default());
+        Attempt::new(&message, outcome, None).unwrap().end(Default::default());
     }
     let spans = collected.0.lock().unwrap().clone();
     let names: Vec<&str> = spans.iter().map(|span| &*span.name).collect();

@@ -105,7 +105,7 @@ fn outcome(fetching: &Fetching, job: &mut ClaimedUrl, unrendered: Unrendered) ->
         Unrendered::NoPage(NoPage::OutOfScope(_) | NoPage::Unread(_)) => Outcome::Skipped(Skip::Scope),
         Unrendered::Later(why, after) => {
             let error = Error::new(ErrorKind::Unavailable, why);
-            fetching.context.health.fails_lately(RENDERING, &error, RECOVERY_TIME);
+            fetching.context.health.report_recent_failure(RENDERING, &error, RECOVERY_TIME);
             (job.message.slot, job.message.turn) = (None, None);
             Outcome::Snooze { until: UnixMs::now().plus(after.mul_f64(rand::random_range(1.0..2.0))) }
         }

@@ -210,7 +210,7 @@ pub(super) fn unwritten(fetching: &Fetching, job: &mut ClaimedUrl, store: &str, 
         ErrorKind::Busy => BUSY_DELAY,
         _ => {
             let what = of_spider(&job.message.crawl.spider, store);
-            fetching.context.health.fails_lately(&what, error, RECOVERY_TIME);
+            fetching.context.health.report_recent_failure(&what, error, RECOVERY_TIME);
             RETRY_DELAY
         }
     };

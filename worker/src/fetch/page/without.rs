@@ -46,7 +46,7 @@ pub(in crate::fetch) async fn hand_over(
     job: ClaimedUrl,
     failure: FailureForProgram,
 ) -> Settlement {
-    fetching.url_log.hands_over(&job.message, &failure.view);
+    fetching.url_log.log_hand_over(&job.message, &failure.view);
     match taken_in(fetching, &job, failure).await {
         Ok(output) => Settlement::done(job, output, None),
         Err(outcome) => Settlement::from_job(job, outcome),

@@ -85,7 +85,7 @@ struct Waiting {
 
 impl PutOff {
     /// Records that a place became free that was held for this time.
-    pub(crate) fn comes_free(&mut self, kept_for: Duration) {
+    pub(crate) fn note_free(&mut self, kept_for: Duration) {
         self.kept_for = (self.kept_for * 7 + kept_for) / 8;
     }
 

@@ -103,7 +103,7 @@ impl State {
     pub(super) fn leave(&mut self, number: u64) {
         let Some(place) = self.places.remove(&number) else { return };
         self.unproven -= usize::from(place.has_permit);
-        self.put_off.comes_free(place.since.elapsed());
+        self.put_off.note_free(place.since.elapsed());
         self.of.remove(&place.domain);
     }
 }

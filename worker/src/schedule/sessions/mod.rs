@@ -110,7 +110,7 @@ impl Sessions {
             _ if has_room() => Hold::Here(CHECK_INTERVAL),
             _ => Hold::Away(now.plus(SOON)),
         };
-        self.idle_reasons.waits(&key, hold.away().unwrap_or(now.plus(CHECK_INTERVAL)), Why::LogIn);
+        self.idle_reasons.note_wait(&key, hold.away().unwrap_or(now.plus(CHECK_INTERVAL)), Why::LogIn);
         Some(hold)
     }
 
@@ -231,7 +231,7 @@ impl Sessions {
 
     fn report(&self, entry: &Entry, error: &Error) {
         let what = format!("looking after the session {}", entry.id);
-        self.context.health.fails_lately(&what, error, PROBLEM_TTL);
+        self.context.health.report_recent_failure(&what, error, PROBLEM_TTL);
     }
 
     async fn read(&self, entry: &Entry) -> Result<(), Error> {
@@ -379,7 +379,11 @@ impl Sessions {
                 .hold(&crawl, &format!("the log-in of the spider {name} keeps failing: {why}"))
                 .await;
             if let Err(error) = held {
-                self.context.health.fails_lately(&of_spider(name, "pausing its crawl"), &error, PROBLEM_TTL);
+                self.context.health.report_recent_failure(
+                    &of_spider(name, "pausing its crawl"),
+                    &error,
+                    PROBLEM_TTL,
+                );
             }
         }
     }
