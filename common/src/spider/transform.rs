@@ -6,7 +6,8 @@ use super::Kind;
 use crate::mistake::Sited;
 
 /// One step. Texts change one by one unless a step says otherwise; a value that a step refuses is left out.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Transform {
     /// `strip`: leaves out white space, or these characters, at both ends.
     Strip(Option<String>),
@@ -62,21 +63,8 @@ impl Transform {
     /// The name in spider files.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Strip(_) => "strip",
-            Self::Lower => "lower",
-            Self::Upper => "upper",
-            Self::Replace(..) => "replace",
-            Self::Regex(_) => "regex",
-            Self::Matches(_) => "matches",
-            Self::Split(_) => "split",
-            Self::Join(_) => "join",
-            Self::Slice(..) => "slice",
-            Self::Chars(..) => "chars",
-            Self::Template(_) => "template",
-            Self::Default(_) => "default",
-            Self::Path(_) => "path",
-            Self::JmesPath(_) => "jmespath",
             Self::Read(conversion) => conversion.kind.as_str(),
+            step => step.into(),
         }
     }
 }

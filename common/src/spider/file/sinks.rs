@@ -14,39 +14,26 @@ use crate::settings::{FileSink, ServerUrl, SinkSettings, is_system_column, path_
 use crate::spider::Spider;
 use crate::text::printable;
 
-#[derive(Clone, Copy)]
-enum Kind {
-    Jsonl,
-    Csv,
-    Stream,
-    Postgres,
-    Parquet,
-    Warc,
-}
-
-const KINDS: [(&str, Kind); 6] = [
-    ("jsonl", Kind::Jsonl),
-    ("csv", Kind::Csv),
-    ("stream", Kind::Stream),
-    ("postgres", Kind::Postgres),
-    ("parquet", Kind::Parquet),
-    ("warc", Kind::Warc),
+/// The kinds of sinks, and what reads the rest of each.
+const KINDS: [(&str, fn(&mut Section<'_>) -> Option<SinkSettings>); 6] = [
+    ("jsonl", |section| lines(section).map(SinkSettings::Jsonl)),
+    ("csv", csv),
+    ("stream", |_| Some(SinkSettings::Stream)),
+    ("postgres", postgres),
+    ("parquet", |section| files(section, true).map(SinkSettings::Parquet)),
+    ("warc", |section| files(section, true).map(SinkSettings::Warc)),
 ];
 
 pub(super) fn sink(mut section: Section<'_>) -> Option<SinkSettings> {
-    let sink = match section.need("kind", |given| given.one_of(&KINDS))? {
-        Kind::Jsonl => lines(&mut section).map(SinkSettings::Jsonl),
-        Kind::Csv => {
-            let bom = section.read("bom", Given::flag).unwrap_or_default();
-            lines(&mut section).map(|sink| SinkSettings::Csv(FileSink { bom, ..sink }))
-        }
-        Kind::Stream => Some(SinkSettings::Stream),
-        Kind::Postgres => postgres(&mut section),
-        Kind::Parquet => files(&mut section, true).map(SinkSettings::Parquet),
-        Kind::Warc => files(&mut section, true).map(SinkSettings::Warc),
-    };
+    let read = section.need("kind", |given| given.one_of(&KINDS))?;
+    let sink = read(&mut section);
     section.end();
     sink
+}
+
+fn csv(section: &mut Section<'_>) -> Option<SinkSettings> {
+    let bom = section.read("bom", Given::flag).unwrap_or_default();
+    lines(section).map(|sink| SinkSettings::Csv(FileSink { bom, ..sink }))
 }
 
 fn lines(section: &mut Section<'_>) -> Option<FileSink> {

@@ -13,55 +13,36 @@ use crate::spider::{Conversion, Kind, Transform};
 const MAX_STEPS: usize = 32;
 
 /// The steps that may be a word alone.
-const WORDS: [(&str, Step); 8] = [
-    ("strip", Step::Strip),
-    ("lower", Step::Lower),
-    ("upper", Step::Upper),
-    ("url", Step::Read(Kind::Url)),
-    ("number", Step::Read(Kind::Number)),
-    ("integer", Step::Read(Kind::Integer)),
-    ("boolean", Step::Read(Kind::Boolean)),
-    ("date", Step::Read(Kind::Date)),
+const WORDS: [(&str, fn() -> Transform); 8] = [
+    ("strip", || Transform::Strip(None)),
+    ("lower", || Transform::Lower),
+    ("upper", || Transform::Upper),
+    ("url", || reading(Kind::Url)),
+    ("number", || reading(Kind::Number)),
+    ("integer", || reading(Kind::Integer)),
+    ("boolean", || reading(Kind::Boolean)),
+    ("date", || reading(Kind::Date)),
 ];
 
-/// The steps that are a table of one key.
-const KEYS: [(&str, Step); 16] = [
-    ("strip", Step::Strip),
-    ("replace", Step::Replace),
-    ("regex", Step::Regex),
-    ("matches", Step::Matches),
-    ("split", Step::Split),
-    ("join", Step::Join),
-    ("slice", Step::Slice),
-    ("chars", Step::Chars),
-    ("template", Step::Template),
-    ("default", Step::Default),
-    ("path", Step::Path),
-    ("jmespath", Step::JmesPath),
-    ("number", Step::Read(Kind::Number)),
-    ("integer", Step::Read(Kind::Integer)),
-    ("boolean", Step::Read(Kind::Boolean)),
-    ("date", Step::Read(Kind::Date)),
+/// The steps that are a table of one key, and what reads its value.
+const KEYS: [(&str, fn(&Given<'_>) -> Option<Transform>); 16] = [
+    ("strip", |value| filled(value).map(|text| Transform::Strip(Some(text)))),
+    ("replace", replace),
+    ("regex", |value| patterns::regex(value).map(Transform::Regex)),
+    ("matches", |value| patterns::regex(value).map(Transform::Matches)),
+    ("split", |value| filled(value).map(Transform::Split)),
+    ("join", |value| Some(Transform::Join(value.text()?.value))),
+    ("slice", |value| range(value).map(|(from, to)| Transform::Slice(from, to))),
+    ("chars", |value| range(value).map(|(from, to)| Transform::Chars(from, to))),
+    ("template", template),
+    ("default", |value| filled(value).map(Transform::Default)),
+    ("path", |value| patterns::path(value).map(Transform::Path)),
+    ("jmespath", |value| value.words().map(Transform::JmesPath)),
+    ("number", |value| converted(value, Kind::Number)),
+    ("integer", |value| converted(value, Kind::Integer)),
+    ("boolean", |value| converted(value, Kind::Boolean)),
+    ("date", |value| converted(value, Kind::Date)),
 ];
-
-#[derive(Clone, Copy)]
-enum Step {
-    Strip,
-    Lower,
-    Upper,
-    Replace,
-    Regex,
-    Matches,
-    Split,
-    Join,
-    Slice,
-    Chars,
-    Template,
-    Default,
-    Path,
-    JmesPath,
-    Read(Kind),
-}
 
 /// Reads the steps of a field.
 pub(super) fn steps(given: &Given<'_>) -> Option<Vec<Transform>> {
@@ -77,8 +58,8 @@ fn step(given: &Given<'_>) -> Option<Transform> {
         return word(given);
     }
     let mut section = Section::from_given(given)?;
-    let named: Vec<_> = KEYS.iter().filter_map(|(key, step)| Some((*step, section.get(key)?))).collect();
-    let [(step, value)] = named.as_slice() else {
+    let named: Vec<_> = KEYS.iter().filter_map(|(key, read)| Some((*read, section.get(key)?))).collect();
+    let [(read, value)] = named.as_slice() else {
         if named.is_empty() && !section.is_empty() {
             section.end();
             return None;
@@ -87,7 +68,7 @@ fn step(given: &Given<'_>) -> Option<Transform> {
         return section.wrong(format_args!("a step has one of the keys {keys}"));
     };
     section.end();
-    argued(*step, value)
+    read(value)
 }
 
 /// Reads a step that is a word.
@@ -98,47 +79,34 @@ fn word(given: &Given<'_>) -> Option<Transform> {
     {
         return given.wrong(format_args!("`{key}` needs a value: {{ {key} = ... }}"));
     }
-    Some(match given.one_of(&WORDS)? {
-        Step::Lower => Transform::Lower,
-        Step::Upper => Transform::Upper,
-        Step::Read(kind) => Transform::Read(Conversion { kind, ..Conversion::default() }),
-        _ => Transform::Strip(None),
-    })
+    given.one_of(&WORDS).map(|step| step())
 }
 
-/// Reads a step with its value.
-fn argued(step: Step, value: &Given<'_>) -> Option<Transform> {
-    let text = || value.text().map(|text| text.value);
-    let filled = || {
-        text().and_then(|text| if text.is_empty() { value.wrong("must not be empty") } else { Some(text) })
-    };
-    Some(match step {
-        Step::Strip => Transform::Strip(Some(filled()?)),
-        Step::Replace => replace(value)?,
-        Step::Regex => Transform::Regex(patterns::regex(value)?),
-        Step::Matches => Transform::Matches(patterns::regex(value)?),
-        Step::Split => Transform::Split(filled()?),
-        Step::Join => Transform::Join(text()?),
-        Step::Slice => range(value).map(|(from, to)| Transform::Slice(from, to))?,
-        Step::Chars => range(value).map(|(from, to)| Transform::Chars(from, to))?,
-        Step::Template => {
-            let text = filled()?;
-            if !text.contains("{value}") {
-                return value.wrong("has no `{value}`, which stands for the value");
-            }
-            Transform::Template(text)
-        }
-        Step::Default => Transform::Default(filled()?),
-        Step::Path => Transform::Path(patterns::path(value)?),
-        Step::JmesPath => Transform::JmesPath(value.words()?),
-        Step::Read(kind) => {
-            let mut section = Section::from_given(value)?;
-            let conversion = conversion(&mut section, kind);
-            section.end();
-            Transform::Read(conversion)
-        }
-        Step::Lower | Step::Upper => return None,
-    })
+/// Reads a text that is not empty.
+fn filled(given: &Given<'_>) -> Option<String> {
+    let text = given.text()?.value;
+    if text.is_empty() { given.wrong("must not be empty") } else { Some(text) }
+}
+
+fn template(given: &Given<'_>) -> Option<Transform> {
+    let text = filled(given)?;
+    if !text.contains("{value}") {
+        return given.wrong("has no `{value}`, which stands for the value");
+    }
+    Some(Transform::Template(text))
+}
+
+/// Returns the step that reads a value of this kind in the usual way.
+fn reading(kind: Kind) -> Transform {
+    Transform::Read(Conversion { kind, ..Conversion::default() })
+}
+
+/// Reads the way in which a value of this kind is read.
+fn converted(given: &Given<'_>, kind: Kind) -> Option<Transform> {
+    let mut section = Section::from_given(given)?;
+    let conversion = conversion(&mut section, kind);
+    section.end();
+    Some(Transform::Read(conversion))
 }
 
 /// Reads a regular expression and the text that replaces its matches.
