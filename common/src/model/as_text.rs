@@ -37,4 +37,15 @@ macro_rules! text {
     )+};
 }
 
-pub(crate) use {as_text, text};
+/// Implements `Debug` for types that nobody may read in logs.
+macro_rules! hidden {
+    ($type:ty) => {
+        impl std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("***")
+            }
+        }
+    };
+}
+
+pub(crate) use {as_text, hidden, text};

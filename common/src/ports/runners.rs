@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::Result;
-use crate::as_text::as_text;
+use crate::as_text::{as_text, hidden};
 use crate::names::{ProjectName, RunnerName};
 use crate::time::UnixMs;
 
@@ -117,11 +117,7 @@ impl RunnerKey {
     }
 }
 
-impl fmt::Debug for RunnerKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
+hidden!(RunnerKey);
 
 /// The SHA-256 of a runner's key, which is all that is stored of it: a key is random and too long to be guessed. As text
 /// it is 64 hexadecimal digits.

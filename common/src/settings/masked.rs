@@ -3,11 +3,7 @@
 /// Makes a secret show as `***`, in logs and in printed settings.
 macro_rules! masked {
     ($type:ty) => {
-        impl std::fmt::Debug for $type {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("***")
-            }
-        }
+        crate::as_text::hidden!($type);
 
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {

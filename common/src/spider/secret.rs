@@ -1,6 +1,6 @@
 //! Texts that must not be shown.
 
-use std::fmt;
+use crate::as_text::hidden;
 
 /// A text that is never shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -18,8 +18,4 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
+hidden!(Secret);

@@ -1,13 +1,12 @@
 //! The calls by which GitHub, Gitea and Gogs say that somebody has pushed to a repository.
 
-use std::fmt;
-
 use data_encoding::HEXLOWER_PERMISSIVE;
 use hmac::{Hmac, KeyInit, Mac};
 use serde::Deserialize;
 use sha2::Sha256;
 
 use super::{Branch, SealingKey};
+use crate::as_text::hidden;
 use crate::names::ProjectName;
 use crate::time::UnixMs;
 
@@ -48,11 +47,7 @@ fn mac(key: &[u8], text: &[u8]) -> Hmac<Sha256> {
     mac
 }
 
-impl fmt::Debug for HookSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
+hidden!(HookSecret);
 
 /// The error for a body that says nothing of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,10 +1,11 @@
 //! The key that seals the secrets of projects.
 
-use std::fmt;
 use std::str::FromStr;
 
 use data_encoding::HEXLOWER_PERMISSIVE;
 use sha2::{Digest, Sha256};
+
+use crate::as_text::hidden;
 
 /// The length of a key in bytes.
 const LENGTH: usize = 32;
@@ -40,11 +41,7 @@ impl FromStr for SealingKey {
     }
 }
 
-impl fmt::Debug for SealingKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
+hidden!(SealingKey);
 
 #[cfg(test)]
 mod tests {

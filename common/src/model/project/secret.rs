@@ -1,10 +1,9 @@
 //! The secret of a project.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::as_text::hidden;
 use crate::handler::once::MAX_ARGUMENT_BYTES;
 
 /// Maximum size of a secret in bytes: programs are given it as one argument.
@@ -76,11 +75,7 @@ impl From<ProjectSecret> for Map<String, Value> {
     }
 }
 
-impl fmt::Debug for ProjectSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
+hidden!(ProjectSecret);
 
 #[cfg(test)]
 mod tests {
