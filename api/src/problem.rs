@@ -55,47 +55,27 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    fn status(self) -> StatusCode {
+    /// Returns its HTTP status and its title.
+    fn answer(self) -> (StatusCode, &'static str) {
         match self {
-            Self::Malformed => StatusCode::BAD_REQUEST,
-            Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::Forbidden => StatusCode::FORBIDDEN,
-            Self::NotFound => StatusCode::NOT_FOUND,
-            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
-            Self::Conflict | Self::Busy => StatusCode::CONFLICT,
-            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
-            Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
-            Self::Corrupt => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Refused => StatusCode::BAD_GATEWAY,
-            Self::Unavailable | Self::Full => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Timeout => StatusCode::GATEWAY_TIMEOUT,
-            Self::NotKept => StatusCode::NOT_IMPLEMENTED,
-        }
-    }
-
-    fn title(self) -> &'static str {
-        match self {
-            Self::Malformed => "The request cannot be understood",
-            Self::Unauthorized => "A token is needed",
-            Self::Forbidden => "This is not allowed",
-            Self::NotFound => "There is no such thing",
-            Self::MethodNotAllowed => "This method is not for this path",
-            Self::BodyTimeout => "The body did not come in time",
-            Self::Conflict => "The crawl's state does not allow this",
-            Self::Busy => "Somebody else is at it",
-            Self::TooLarge => "The body is too large",
-            Self::UnsupportedMediaType => "The body must be JSON",
-            Self::Misdirected => "The request is for another host",
-            Self::TooManyRequests => "Too many requests",
-            Self::Corrupt => "What is stored cannot be understood",
-            Self::Refused => "A server refuses",
-            Self::Unavailable => "Not available now",
-            Self::Full => "The store is full",
-            Self::Timeout => "It took too long",
-            Self::NotKept => "It is not kept here",
+            Self::Malformed => (StatusCode::BAD_REQUEST, "The request cannot be understood"),
+            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "A token is needed"),
+            Self::Forbidden => (StatusCode::FORBIDDEN, "This is not allowed"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "There is no such thing"),
+            Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "This method is not for this path"),
+            Self::BodyTimeout => (StatusCode::REQUEST_TIMEOUT, "The body did not come in time"),
+            Self::Conflict => (StatusCode::CONFLICT, "The crawl's state does not allow this"),
+            Self::Busy => (StatusCode::CONFLICT, "Somebody else is at it"),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
+            Self::UnsupportedMediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body must be JSON"),
+            Self::Misdirected => (StatusCode::MISDIRECTED_REQUEST, "The request is for another host"),
+            Self::TooManyRequests => (StatusCode::TOO_MANY_REQUESTS, "Too many requests"),
+            Self::Corrupt => (StatusCode::INTERNAL_SERVER_ERROR, "What is stored cannot be understood"),
+            Self::Refused => (StatusCode::BAD_GATEWAY, "A server refuses"),
+            Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "Not available now"),
+            Self::Full => (StatusCode::SERVICE_UNAVAILABLE, "The store is full"),
+            Self::Timeout => (StatusCode::GATEWAY_TIMEOUT, "It took too long"),
+            Self::NotKept => (StatusCode::NOT_IMPLEMENTED, "It is not kept here"),
         }
     }
 }
@@ -146,7 +126,7 @@ impl Problem {
 
     /// Returns its HTTP status.
     pub fn status(&self) -> StatusCode {
-        self.kind.status()
+        self.kind.answer().0
     }
 
     /// Returns the number of seconds after which a retry makes sense, if known.
@@ -161,15 +141,15 @@ impl Problem {
 
     /// Returns the kind of problem, in a few words.
     pub fn title(&self) -> &'static str {
-        self.kind.title()
+        self.kind.answer().1
     }
 
     pub(crate) fn body(&self) -> Body {
         let name: &'static str = self.kind.into();
         Body {
             r#type: format!("urn:problem-type:trawl:{name}"),
-            title: self.kind.title(),
-            status: self.kind.status().as_u16(),
+            title: self.title(),
+            status: self.status().as_u16(),
             detail: self.detail.clone(),
         }
     }
@@ -191,7 +171,7 @@ impl From<Error> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = (self.kind.status(), axum::Json(self.body())).into_response();
+        let mut response = (self.status(), axum::Json(self.body())).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(seconds) = self.retry_after {

@@ -42,7 +42,7 @@ impl Clock {
 
     /// Composes a script on these keys of a crawl, which it knows by their names.
     fn on_crawl(self, head: &str, keys: &'static [Key], parts: &[&str]) -> CrawlScript {
-        let names: Vec<&str> = keys.iter().map(|key| key.names()).collect();
+        let names: Vec<&str> = keys.iter().map(|key| (*key).into()).collect();
         CrawlScript { script: self.named(head, &names.join(", "), parts), keys }
     }
 

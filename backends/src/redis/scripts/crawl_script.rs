@@ -4,8 +4,9 @@ use redis::{Script, ScriptInvocation};
 
 use crate::redis::keys::CrawlKeys;
 
-/// A key of a crawl.
-#[derive(Clone, Copy)]
+/// A key of a crawl, which scripts have by its name in capitals.
+#[derive(Clone, Copy, strum::IntoStaticStr)]
+#[strum(serialize_all = "UPPERCASE")]
 pub(crate) enum Key {
     Begun,
     Corrupt,
@@ -17,37 +18,18 @@ pub(crate) enum Key {
     Leases,
     Outbox,
     /// The set of URLs that the crawl itself has seen, in both its forms.
+    #[strum(serialize = "OWN_PLAIN, OWN_PACKED")]
     Own,
     Pending,
     Recipes,
     /// The set of URLs that its spider has seen, in both its forms.
+    #[strum(serialize = "SEEN_PLAIN, SEEN_PACKED")]
     Seen,
     Told,
     Urgent,
 }
 
 impl Key {
-    /// Returns its names in scripts.
-    pub(super) fn names(self) -> &'static str {
-        match self {
-            Self::Begun => "BEGUN",
-            Self::Corrupt => "CORRUPT",
-            Self::Crawl => "CRAWL",
-            Self::Failed => "FAILED",
-            Self::Gone => "GONE",
-            Self::Hosts => "HOSTS",
-            Self::Invalid => "INVALID",
-            Self::Leases => "LEASES",
-            Self::Outbox => "OUTBOX",
-            Self::Own => "OWN_PLAIN, OWN_PACKED",
-            Self::Pending => "PENDING",
-            Self::Recipes => "RECIPES",
-            Self::Seen => "SEEN_PLAIN, SEEN_PACKED",
-            Self::Told => "TOLD",
-            Self::Urgent => "URGENT",
-        }
-    }
-
     fn add(self, call: &mut ScriptInvocation<'_>, keys: &CrawlKeys) {
         match self {
             Self::Seen => drop(call.key(&keys.seen.plain)),
