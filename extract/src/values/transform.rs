@@ -178,6 +178,10 @@ impl Does {
             let is_too_long = new.len() > MAX_TEXT && new.len() > old.len();
             if is_too_long { Err(TOO_LONG) } else { Ok(Value::String(new)) }
         };
+        let parsed = || match value {
+            Value::String(text) => json::parse(text).map(Cow::Owned).map_err(|_| refused("it is no JSON")),
+            value => Ok(Cow::Borrowed(value)),
+        };
         match self {
             Self::Strip(None) => out.push(old.trim().into()),
             Self::Strip(Some(chars)) => out.push(old.trim_matches(&chars[..]).into()),
@@ -215,13 +219,7 @@ impl Does {
                 out.push(template.replace("{value}", &old).into());
             }
             Self::Path(path, splits) => {
-                let parsed = match value {
-                    Value::String(text) => {
-                        Cow::Owned(json::parse(text).map_err(|_| refused("it is no JSON"))?)
-                    }
-                    value => Cow::Borrowed(value),
-                };
-                let before = out.len();
+                let (parsed, before) = (parsed()?, out.len());
                 let mut budget = Budget::new(MAX_BYTES);
                 for found in path.find(&parsed) {
                     for part in parts(found, *splits).iter().filter(|part| !part.is_null()) {
@@ -233,12 +231,7 @@ impl Does {
                 }
             }
             Self::JmesPath(expression, splits) => {
-                let parsed = match value {
-                    Value::String(text) => {
-                        Cow::Owned(json::parse(text).map_err(|_| refused("it is no JSON"))?)
-                    }
-                    value => Cow::Borrowed(value),
-                };
+                let parsed = parsed()?;
                 match expression.find(&parsed) {
                     Err(Unmet::TooMuch) => return Err(TOO_LONG),
                     Err(Unmet::WrongType) => {

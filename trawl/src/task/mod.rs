@@ -9,19 +9,13 @@ mod submit;
 use clap::Subcommand;
 use trawl_cli::{Global, Outcome};
 
-use crate::backend::{Backend, Where};
+use crate::backend::{Backend, Subcommands};
 
-/// The command-line arguments of `trawl task`.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-    #[command(flatten)]
-    place: Where,
-}
+pub(crate) type Args = Subcommands<Command>;
 
+/// The subcommands of `trawl task`.
 #[derive(Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Submit tasks, in a crawl that ends when all of them have; print its id
     Submit(submit::Args),
     /// List tasks that wait, run, are put aside or failed
