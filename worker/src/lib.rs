@@ -23,7 +23,7 @@
 //! - `parse`: the threads that parse pages.
 //! - `programs`: the programs of spiders, their output and their end.
 //! - `spiders`: the files of spiders, loaded and reloaded, with their sinks, secrets and code.
-//! - `job`: one claimed URL, its output, and its settlement.
+//! - `claimed`: one claimed URL, its output, and its settlement.
 //! - `telemetry`: heartbeats, logs, counts, and the reason if no URL ends.
 //! - `claim`, `schedule`: stages 1 and 2. `schedule::polite` asks hosts for what is outside a crawl's own schedule,
 //!   `schedule::sessions` logs in.
@@ -35,11 +35,11 @@
 //! - `worker`: builds, runs and stops all of them.
 
 mod claim;
+mod claimed;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod context;
 mod fetch;
-mod job;
 mod parse;
 mod programs;
 mod proxy;

@@ -1,4 +1,4 @@
-//! Turns claimed URLs into jobs, each with the spider that its crawl needs.
+//! Claims URLs, each with the spider that its crawl needs.
 
 mod crawl_spiders;
 mod requests;
@@ -16,19 +16,19 @@ use trawl_common::trace;
 
 pub(crate) use self::crawl_spiders::CrawlSpiders;
 pub(crate) use self::requests::SpiderRequests;
-use crate::job::ClaimedUrl;
-use crate::job::settlement::Settlement;
+use crate::claimed::ClaimedUrl;
+use crate::claimed::settlement::Settlement;
 use crate::telemetry::idle_reasons::{IdleReasons, requeue};
 use crate::telemetry::lateness::Lateness;
 
-/// Claims URLs and turns them into jobs. Those that need no fetch are passed on to be settled at once.
+/// Claims URLs, and finds their spiders. Those that need no fetch are passed on to be settled at once.
 pub(crate) struct Claims {
     frontier: Arc<dyn Frontier>,
     idle_reasons: Arc<IdleReasons>,
     lateness: Arc<Lateness>,
     settle: mpsc::Sender<Settlement>,
-    claimed: VecDeque<Claimed>,
-    jobs: VecDeque<ClaimedUrl>,
+    taken: VecDeque<Claimed>,
+    urls: VecDeque<ClaimedUrl>,
     spiders: CrawlSpiders,
 }
 
@@ -40,34 +40,34 @@ impl Claims {
         spiders: CrawlSpiders,
         settle: mpsc::Sender<Settlement>,
     ) -> Self {
-        let (claimed, jobs) = Default::default();
-        Self { frontier, idle_reasons, lateness, settle, claimed, jobs, spiders }
+        let (taken, urls) = Default::default();
+        Self { frontier, idle_reasons, lateness, settle, taken, urls, spiders }
     }
 
-    /// Waits for the next jobs, and returns between one and `most`. `None` when settling has stopped.
+    /// Waits for the next URLs, and returns between one and `most`. `None` when settling has stopped.
     /// Cancelling the call loses nothing.
     pub(crate) async fn up_to(&mut self, most: usize) -> Result<Option<Vec<ClaimedUrl>>, Fatal> {
-        while self.jobs.is_empty() {
-            if self.claimed.is_empty() {
-                self.claimed.extend(self.frontier.claim(most).await?);
+        while self.urls.is_empty() {
+            if self.taken.is_empty() {
+                self.taken.extend(self.frontier.claim(most).await?);
             }
-            while let Some(next) = self.claimed.front() {
+            while let Some(next) = self.taken.front() {
                 // The calls that wait come first: if one is cancelled, nothing has been taken yet.
                 self.spiders.learn_project(&next.message.crawl).await?;
                 let text = self.spiders.text(&next.message.crawl, &next.crawl.terms).await?;
                 let Ok(room) = self.settle.reserve().await else { return Ok(None) };
-                match self.claimed.pop_front().map(|claimed| self.job(claimed, text)) {
-                    Some(Ok(job)) => self.jobs.push_back(job),
+                match self.taken.pop_front().map(|taken| self.with_spider(taken, text)) {
+                    Some(Ok(claimed)) => self.urls.push_back(claimed),
                     Some(Err(settlement)) => room.send(*settlement),
                     None => {}
                 }
             }
         }
-        let count = most.min(self.jobs.len());
-        Ok(Some(self.jobs.drain(..count).collect()))
+        let count = most.min(self.urls.len());
+        Ok(Some(self.urls.drain(..count).collect()))
     }
 
-    fn job(
+    fn with_spider(
         &self,
         Claimed { mut message, attempts, starts, is_beyond_limit, crawl }: Claimed,
         text: Option<SpiderText>,
@@ -96,10 +96,11 @@ impl Claims {
             self.lateness.note(now.since(until), Instant::now());
         }
         let is_expired = message.is_expired(now);
-        let job = ClaimedUrl { url, message, attempts, starts, waits_for_host_only: false, crawl, spider };
+        let claimed =
+            ClaimedUrl { url, message, attempts, starts, waits_for_host_only: false, crawl, spider };
         match is_expired {
-            true => Err(Box::new(Settlement::from_job(job, Outcome::Expired))),
-            false => Ok(job),
+            true => Err(Box::new(Settlement::from_url(claimed, Outcome::Expired))),
+            false => Ok(claimed),
         }
     }
 }

@@ -15,13 +15,13 @@ use trawl_common::trace;
 
 use super::Fetching;
 use super::page::{Processed, hand_over, process};
-use crate::job::ClaimedUrl;
-use crate::job::settlement::{InFlightGuard, Settlement, not_started, panicked};
+use crate::claimed::ClaimedUrl;
+use crate::claimed::settlement::{InFlightGuard, Settlement, not_started, panicked};
 use crate::schedule::domains::{Away, SLOW_PAGE};
 use crate::schedule::{Next, Permits, Ready};
 
-/// Starts jobs as they become ready, until `ready` is closed and empty; then waits for the running ones. After `stop`,
-/// jobs that have not started are released. Stops the worker if a port fails permanently.
+/// Starts URLs as they become ready, until `ready` is closed and empty; then waits for the running ones. After `stop`,
+/// URLs that have not started are released. Stops the worker if a port fails permanently.
 pub(crate) async fn run(
     fetching: Arc<Fetching>,
     mut ready: mpsc::Receiver<Vec<Ready>>,
@@ -29,26 +29,26 @@ pub(crate) async fn run(
     stop: CancellationToken,
 ) {
     let mut running = JoinSet::new();
-    while let Some(jobs) = ready.recv().await {
+    while let Some(urls) = ready.recv().await {
         while running.try_join_next().is_some() {}
         if stop.is_cancelled() {
-            for Ready { job, .. } in jobs {
-                pass_on(&settle, Settlement::from_job(job, Outcome::Release)).await;
+            for Ready { claimed, .. } in urls {
+                pass_on(&settle, Settlement::from_url(claimed, Outcome::Release)).await;
             }
             continue;
         }
-        let started = match start(&fetching, jobs, &settle).await {
+        let started = match start(&fetching, urls, &settle).await {
             Ok(started) => started,
             Err(error) => return fetching.context.health.abort(error),
         };
-        for Ready { job, next } in started {
+        for Ready { claimed, next } in started {
             let (fetching, settle) = (Arc::clone(&fetching), settle.clone());
             running.spawn(async move {
                 let (settlement, permit) = match next {
-                    Next::Fetch(permits) => fetch(&fetching, job, *permits).await,
+                    Next::Fetch(permits) => fetch(&fetching, claimed, *permits).await,
                     Next::HandOver(failure) => {
-                        let handing = hand_over(&fetching, job.clone(), *failure);
-                        (unless_panicked(job, handing).await, None)
+                        let handing = hand_over(&fetching, claimed.clone(), *failure);
+                        (unless_panicked(claimed, handing).await, None)
                     }
                 };
                 pass_on(&settle, settlement).await;
@@ -59,20 +59,22 @@ pub(crate) async fn run(
     while running.join_next().await.is_some() {}
 }
 
-/// Counts the starts, and returns the jobs that may start.
+/// Counts the starts, and returns the URLs that may start.
 async fn start(
     fetching: &Fetching,
-    jobs: Vec<Ready>,
+    urls: Vec<Ready>,
     settle: &mpsc::Sender<Settlement>,
 ) -> Result<Vec<Ready>, Fatal> {
-    let claims: Vec<Claim> = jobs.iter().map(|ready| ready.job.claim()).collect();
+    let claims: Vec<Claim> = urls.iter().map(|ready| ready.claimed.claim()).collect();
     let starts = fetching.frontier.start(&claims).await?;
-    let mut go = Vec::with_capacity(jobs.len());
-    for (ready, start) in jobs.into_iter().zip(starts) {
+    let mut go = Vec::with_capacity(urls.len());
+    for (ready, start) in urls.into_iter().zip(starts) {
         match not_started(start) {
             None => go.push(ready),
-            Some(Outcome::Snooze { until }) => pass_on(settle, Settlement::snooze(ready.job, until)).await,
-            Some(outcome) => pass_on(settle, Settlement::from_job(ready.job, outcome)).await,
+            Some(Outcome::Snooze { until }) => {
+                pass_on(settle, Settlement::snooze(ready.claimed, until)).await
+            }
+            Some(outcome) => pass_on(settle, Settlement::from_url(ready.claimed, outcome)).await,
         }
     }
     Ok(go)
@@ -81,15 +83,15 @@ async fn start(
 /// Processes a page. Returns its fetch permit, unless the page is slow and gave it up, or keeps it until it is settled.
 async fn fetch(
     fetching: &Fetching,
-    job: ClaimedUrl,
+    claimed: ClaimedUrl,
     Permits { host_permit, fetch_permit, mut under_way, is_alone }: Permits,
 ) -> (Settlement, Option<OwnedSemaphorePermit>) {
-    fetching.url_log.log_start(&job);
-    trace::scheduled(job.message.trace.as_deref());
+    fetching.url_log.log_start(&claimed);
+    trace::scheduled(claimed.message.trace.as_deref());
     let mut fetch_permit = fetch_permit;
     let began = Instant::now();
-    let mut working = pin!(AssertUnwindSafe(process(fetching, job.clone(), host_permit)).catch_unwind());
-    let put_off = |away: Away| Ok(Processed::Settled(away.settle(job.clone())));
+    let mut working = pin!(AssertUnwindSafe(process(fetching, claimed.clone(), host_permit)).catch_unwind());
+    let put_off = |away: Away| Ok(Processed::Settled(away.settle(claimed.clone())));
     let processed = match timeout(SLOW_PAGE, &mut working).await {
         Ok(processed) => processed,
         Err(_) => match under_way.mark_slow() {
@@ -117,12 +119,12 @@ async fn fetch(
     }
     let settlement = match processed {
         Ok(Processed::Settled(settlement)) => settlement,
-        Ok(Processed::ForOthers(page)) => unless_panicked(job, page.settled(fetching)).await,
+        Ok(Processed::ForOthers(page)) => unless_panicked(claimed, page.settled(fetching)).await,
         Ok(Processed::Without(without)) => {
-            let (job_then, failure) = *without;
-            unless_panicked(job, hand_over(fetching, job_then, failure)).await
+            let (claimed_then, failure) = *without;
+            unless_panicked(claimed, hand_over(fetching, claimed_then, failure)).await
         }
-        Err(_) => Settlement::from_job(job, panicked()),
+        Err(_) => Settlement::from_url(claimed, panicked()),
     };
     let settlement = settlement.after(began.elapsed()).with_place(place);
     match is_alone {
@@ -145,10 +147,10 @@ fn is_answered(processed: &Processed) -> bool {
     }
 }
 
-/// Returns the outcome of a job, unless handling it panics.
-async fn unless_panicked(job: ClaimedUrl, handling: impl Future<Output = Settlement>) -> Settlement {
+/// Returns the outcome of a URL, unless handling it panics.
+async fn unless_panicked(claimed: ClaimedUrl, handling: impl Future<Output = Settlement>) -> Settlement {
     let settlement = AssertUnwindSafe(handling).catch_unwind().await;
-    settlement.unwrap_or_else(|_| Settlement::from_job(job, panicked()))
+    settlement.unwrap_or_else(|_| Settlement::from_url(claimed, panicked()))
 }
 
 async fn pass_on(settle: &mpsc::Sender<Settlement>, settlement: Settlement) {

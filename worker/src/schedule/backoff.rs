@@ -9,8 +9,8 @@ use trawl_common::time::UnixMs;
 use trawl_web::Answer;
 
 use super::Scheduling;
-use crate::job::ClaimedUrl;
-use crate::job::settlement::aborted;
+use crate::claimed::ClaimedUrl;
+use crate::claimed::settlement::aborted;
 use crate::telemetry::idle_reasons::Why;
 
 /// The number of refusals after which further ones of a URL count as failures: it may be the URL that the
@@ -34,31 +34,35 @@ pub(crate) fn status(answer: &Result<Answer, Failure>) -> Option<u16> {
 }
 
 /// Returns the outcome of a URL whose response is a ban by its spider's rules.
-pub(crate) async fn banned(scheduling: &Scheduling, job: &mut ClaimedUrl, failure: Failure) -> Outcome {
-    match job.spider.bans.then {
-        Then::Retry => job.failed_for_now(&scheduling.context.settings.retry, failure),
-        Then::BackOff => left_alone(scheduling, job, failure).await,
+pub(crate) async fn banned(scheduling: &Scheduling, claimed: &mut ClaimedUrl, failure: Failure) -> Outcome {
+    match claimed.spider.bans.then {
+        Then::Retry => claimed.failed_for_now(&scheduling.context.settings.retry, failure),
+        Then::BackOff => left_alone(scheduling, claimed, failure).await,
     }
 }
 
-/// Makes the fleet leave the last host of a job alone, and returns the job's outcome.
-pub(crate) async fn left_alone(scheduling: &Scheduling, job: &mut ClaimedUrl, failure: Failure) -> Outcome {
-    match leave_alone(scheduling, job, &failure).await {
-        Ok(until) => refused(&scheduling.context.settings.retry, job, failure, until),
+/// Makes the fleet leave the last host of a URL alone, and returns the URL's outcome.
+pub(crate) async fn left_alone(
+    scheduling: &Scheduling,
+    claimed: &mut ClaimedUrl,
+    failure: Failure,
+) -> Outcome {
+    match leave_alone(scheduling, claimed, &failure).await {
+        Ok(until) => refused(&scheduling.context.settings.retry, claimed, failure, until),
         Err(outcome) => outcome,
     }
 }
 
-/// Makes the fleet leave the last host of a job alone, and returns the end of the back-off; or the outcome of
-/// the job if that cannot be stored.
+/// Makes the fleet leave the last host of a URL alone, and returns the end of the back-off; or the outcome of
+/// the URL if that cannot be stored.
 pub(crate) async fn leave_alone(
     scheduling: &Scheduling,
-    job: &ClaimedUrl,
+    claimed: &ClaimedUrl,
     failure: &Failure,
 ) -> Result<UnixMs, Outcome> {
-    let politeness = &job.spider.politeness;
-    let key = politeness.host_policy(&job.target().host()).key;
-    match scheduling.asker.back_off(&key, politeness, failure, Some(&job.message.crawl)).await {
+    let politeness = &claimed.spider.politeness;
+    let key = politeness.host_policy(&claimed.target().host()).key;
+    match scheduling.asker.back_off(&key, politeness, failure, Some(&claimed.message.crawl)).await {
         Ok(until) => {
             scheduling.idle_reasons.note_wait(&key, until, Why::Refused(failure.status.unwrap_or_default()));
             Ok(until)
@@ -69,12 +73,12 @@ pub(crate) async fn leave_alone(
 
 /// Returns the outcome of a URL whose host is in a back-off until `until`. It is tried earlier, in case an
 /// operator lifts the back-off.
-pub(crate) fn refused(policy: &Retry, job: &mut ClaimedUrl, failure: Failure, until: UnixMs) -> Outcome {
-    job.message.refusals = job.message.refusals.saturating_add(1);
-    if job.message.refusals > MAX_REFUSALS {
+pub(crate) fn refused(policy: &Retry, claimed: &mut ClaimedUrl, failure: Failure, until: UnixMs) -> Outcome {
+    claimed.message.refusals = claimed.message.refusals.saturating_add(1);
+    if claimed.message.refusals > MAX_REFUSALS {
         return match failure.class {
-            Class::Banned => job.failed_for_now(policy, failure),
-            _ => job.failed(policy, failure),
+            Class::Banned => claimed.failed_for_now(policy, failure),
+            _ => claimed.failed(policy, failure),
         };
     }
     Outcome::Snooze { until: until.min(UnixMs::now().plus(FIRST_LOOK)) }

@@ -1,19 +1,19 @@
-//! Jobs that may start.
+//! URLs that may start.
 
 use tokio::sync::OwnedSemaphorePermit;
 use trawl_common::host_schedules::HostPermit;
 
-use crate::job::ClaimedUrl;
-use crate::job::FailureForProgram;
+use crate::claimed::ClaimedUrl;
+use crate::claimed::FailureForProgram;
 use crate::schedule::domains::UnderWay;
 
-/// A job that may start.
+/// A URL that may start.
 pub(crate) struct Ready {
-    pub(crate) job: ClaimedUrl,
+    pub(crate) claimed: ClaimedUrl,
     pub(crate) next: Next,
 }
 
-/// The first step of a job.
+/// The first step of a URL.
 pub(crate) enum Next {
     /// It is fetched now.
     Fetch(Box<Permits>),
@@ -21,12 +21,12 @@ pub(crate) enum Next {
     HandOver(Box<FailureForProgram>),
 }
 
-/// The permits of a job that may be fetched now.
+/// The permits of a URL that may be fetched now.
 pub(crate) struct Permits {
     pub(crate) host_permit: HostPermit,
     /// `None` for a page of a slow domain, which has a place instead.
     pub(crate) fetch_permit: Option<OwnedSemaphorePermit>,
     pub(crate) under_way: UnderWay,
-    /// Whether no other such job starts until this one is settled.
+    /// Whether no other such URL starts until this one is settled.
     pub(crate) is_alone: bool,
 }

@@ -14,8 +14,8 @@ use trawl_common::web::url::Origin;
 
 use super::Scheduling;
 use super::robots_memory::NotAllowed;
-use crate::job::ClaimedUrl;
-use crate::job::settlement::aborted;
+use crate::claimed::ClaimedUrl;
+use crate::claimed::settlement::aborted;
 use crate::telemetry::idle_reasons::Why;
 
 /// A URL in a waitlist stays away for this part of its wait at least: so how many of a host come back in a second to
@@ -34,25 +34,25 @@ pub(super) enum NoHostRequest {
     Never(Outcome),
 }
 
-/// Returns the request for a slot of a job's host.
+/// Returns the request for a slot of a URL's host.
 pub(super) fn prepare(
     scheduling: &Scheduling,
-    job: &ClaimedUrl,
+    claimed: &ClaimedUrl,
     now: UnixMs,
 ) -> std::result::Result<HostRequest, NoHostRequest> {
-    let message = &job.message;
+    let message = &claimed.message;
     if let Some(until) = not_before(message.until, message.slot, message.turn, now) {
         return Err(match message.slot {
             Some(slot) => NoHostRequest::Reserved { slot, until },
             None => NoHostRequest::PutAside(until),
         });
     }
-    let (url, spider) = (job.target(), &job.spider);
+    let (url, spider) = (claimed.target(), &claimed.spider);
     let policy = scheduling.asker.host_policy(&spider.politeness, &spider.robots_name, url);
     let policy = policy.map_err(|why| match why {
         NotAllowed::Forbidden => NoHostRequest::Never(Outcome::Skipped(Skip::Robots)),
         NotAllowed::Unreadable(failure) => {
-            NoHostRequest::Never(job.failed(&scheduling.context.settings.retry, failure))
+            NoHostRequest::Never(claimed.failed(&scheduling.context.settings.retry, failure))
         }
         NotAllowed::Unknown => NoHostRequest::Robots(url.origin()),
     })?;
@@ -60,7 +60,7 @@ pub(super) fn prepare(
         slot: message.slot,
         standing: Standing::new(message.turn.map(|(turn, _)| turn)),
         deadline: message.deadline,
-        waits_for_host_only: job.waits_for_host_only,
+        waits_for_host_only: claimed.waits_for_host_only,
         ..HostRequest::new(&policy)
     })
 }
@@ -72,13 +72,13 @@ pub(super) async fn ask_hosts(scheduling: &Scheduling, requests: &[HostRequest])
     Ok(decisions)
 }
 
-/// Requests permission to follow a redirect of a job that is being fetched. It does not wait for a slot: a URL that its
+/// Requests permission to follow a redirect of a URL that is being fetched. It does not wait for a slot: a URL that its
 /// host does not admit at once comes back.
 pub(crate) async fn ask(
     scheduling: &Scheduling,
-    job: &mut ClaimedUrl,
+    claimed: &mut ClaimedUrl,
 ) -> std::result::Result<HostPermit, Outcome> {
-    let mut request = match prepare(scheduling, job, UnixMs::now()) {
+    let mut request = match prepare(scheduling, claimed, UnixMs::now()) {
         Ok(request) => request,
         Err(NoHostRequest::Never(outcome)) => return Err(outcome),
         Err(NoHostRequest::PutAside(until) | NoHostRequest::Reserved { until, .. }) => {
@@ -87,20 +87,23 @@ pub(crate) async fn ask(
         // It is requested without a fetch permit.
         Err(NoHostRequest::Robots(_)) => return Err(Outcome::Snooze { until: UnixMs::now() }),
     };
-    let addresses = job.spider.fetcher.addresses(&job.target().host()).await;
+    let addresses = claimed.spider.fetcher.addresses(&claimed.target().host()).await;
     match scheduling.asker.schedules.ask(&mut request, &addresses, SOON).await {
         Ok(decision) => {
             note(scheduling, &request, &decision);
-            decided(job, decision)
+            decided(claimed, decision)
         }
         Err(error) => Err(aborted(&scheduling.context.health, error)),
     }
 }
 
-/// Returns the permit, or the outcome of a job without one.
-pub(super) fn decided(job: &mut ClaimedUrl, decision: Decision) -> std::result::Result<HostPermit, Outcome> {
+/// Returns the permit, or the outcome of a URL without one.
+pub(super) fn decided(
+    claimed: &mut ClaimedUrl,
+    decision: Decision,
+) -> std::result::Result<HostPermit, Outcome> {
     let now = UnixMs::now();
-    let message = &mut job.message;
+    let message = &mut claimed.message;
     match decision {
         Decision::Go(permit) => Ok(permit),
         Decision::At { wait, slot } => {

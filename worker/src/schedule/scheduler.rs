@@ -1,4 +1,4 @@
-//! Turns claimed URLs into jobs that may be fetched now.
+//! Decides which claimed URLs may be fetched now.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,46 +27,46 @@ use super::request::{NoHostRequest, ask_hosts, decided, prepare};
 use super::robots::Learnt;
 use super::unknown_robots::UnknownRobots;
 use crate::claim::Claims;
-use crate::job::ClaimedUrl;
-use crate::job::FailureForProgram;
-use crate::job::settlement::Settlement;
+use crate::claimed::ClaimedUrl;
+use crate::claimed::FailureForProgram;
+use crate::claimed::settlement::Settlement;
 use crate::schedule::backoff::refused;
 use crate::schedule::blameless::wanting_until;
 use crate::schedule::domains::{Away, Candidate, SLOW_PAGE};
 use crate::schedule::sessions::{Hold, Sessions};
 use crate::telemetry::idle_reasons::Why;
 
-/// Approximate number of urgent jobs of a host that may stay off its waitlist at once.
+/// Approximate number of urgent URLs of a host that may stay off its waitlist at once.
 const MAX_AHEAD: usize = 8;
 
 /// Approximate time within which the suspects of a crashed worker are claimed: it may have snoozed some of
 /// them.
 const SUSPECT_TIME: Duration = Duration::from_secs(5);
 
-/// Returns the rank of a job.
-fn rank(job: &ClaimedUrl) -> Rank {
-    Rank::OfCrawl(job.message.work.priority())
+/// Returns the rank of a URL.
+fn rank(claimed: &ClaimedUrl) -> Rank {
+    Rank::OfCrawl(claimed.message.work.priority())
 }
 
-/// The channels for scheduled jobs.
+/// The channels for scheduled URLs.
 pub(crate) struct Exits {
-    /// Jobs that may start.
+    /// URLs that may start.
     pub(crate) ready: mpsc::Sender<Vec<Ready>>,
     pub(crate) settle: mpsc::Sender<Settlement>,
 }
 
-/// Owns all jobs that wait in a worker before they are fetched, and alone decides which of them goes when.
+/// Owns all URLs that wait in a worker before they are fetched, and alone decides which of them goes when.
 ///
-/// 1. A job waits for a fetch permit, then asks its host for a slot; one without either waits here or goes
+/// 1. A URL waits for a fetch permit, then asks its host for a slot; one without either waits here or goes
 ///    back to the broker.
-/// 2. A job whose reserved slot is near waits here, without a permit.
-/// 3. A job with an unknown robots.txt waits here, for a while.
-/// 4. If its host shares an address with many others, a job whose host admits it also waits for a slot of the
+/// 2. A URL whose reserved slot is near waits here, without a permit.
+/// 3. A URL with an unknown robots.txt waits here, for a while.
+/// 4. If its host shares an address with many others, a URL whose host admits it also waits for a slot of the
 ///    address. If the slot of its host has passed by then, or no permit is free, it asks only its host once
 ///    more.
 /// 5. While this machine lacks resources for requests, nothing is claimed or started.
-/// 6. A job whose session logs in waits here if there is room.
-/// 7. A job whose slot is due may exchange it with a request of a program, or with a more urgent job, and
+/// 6. A URL whose session logs in waits here if there is room.
+/// 7. A URL whose slot is due may exchange it with a request of a program, or with a more urgent URL, and
 ///    waits for that one's slot.
 pub(crate) struct Scheduler {
     scheduling: Arc<Scheduling>,
@@ -74,16 +74,16 @@ pub(crate) struct Scheduler {
     exits: Exits,
     claims: Claims,
     due: Due,
-    /// Jobs that start one at a time: each may crash workers.
+    /// URLs that start one at a time: each may crash workers.
     suspects: Due,
-    /// Suspects that were in flight at a further crash. They take no space from the jobs before them.
+    /// Suspects that were in flight at a further crash. They take no space from the URLs before them.
     last_suspects: DelayQueue<ClaimedUrl>,
-    /// Jobs whose slot is near.
+    /// URLs whose slot is near.
     reserved: DelayQueue<ClaimedUrl>,
     unknown_robots: UnknownRobots,
-    /// Jobs that wait for their hosts' addresses. `None` if the worker is stopping.
+    /// URLs that wait for their hosts' addresses. `None` if the worker is stopping.
     at_addresses: JoinSet<(ClaimedUrl, Option<Result<Decision>>)>,
-    /// Urgent jobs that wait for their slot, or for that of another job. `None` if the worker is stopping.
+    /// Urgent URLs that wait for their slot, or for that of another URL. `None` if the worker is stopping.
     going_ahead: JoinSet<(ClaimedUrl, Option<UnixMs>)>,
     /// Stops the scheduler.
     stop: CancellationToken,
@@ -118,25 +118,25 @@ impl Scheduler {
         }
     }
 
-    /// Schedules claimed jobs until `stop`, then releases those that have not started. Stops the worker if a
+    /// Schedules claimed URLs until `stop`, then releases those that have not started. Stops the worker if a
     /// port fails permanently.
     pub(crate) async fn run(mut self) {
         if let Err(error) = self.schedule().await {
             return self.scheduling.context.health.abort(error);
         }
-        while let Some(Ok((job, _))) = self.at_addresses.join_next().await {
-            self.settle(job, Outcome::Release).await;
+        while let Some(Ok((claimed, _))) = self.at_addresses.join_next().await {
+            self.settle(claimed, Outcome::Release).await;
         }
-        while let Some(Ok((job, _))) = self.going_ahead.join_next().await {
-            self.settle(job, Outcome::Release).await;
+        while let Some(Ok((claimed, _))) = self.going_ahead.join_next().await {
+            self.settle(claimed, Outcome::Release).await;
         }
         let waiting = [&mut self.reserved, &mut self.last_suspects];
         let mut held: Vec<ClaimedUrl> =
             waiting.into_iter().flat_map(|queue| std::iter::from_fn(|| take_any(queue))).collect();
         held.extend(self.unknown_robots.take_all());
-        held.extend(self.due.jobs.drain(..).chain(self.suspects.jobs.drain(..)));
-        for job in held {
-            self.settle(job, Outcome::Release).await;
+        held.extend(self.due.urls.drain(..).chain(self.suspects.urls.drain(..)));
+        for claimed in held {
+            self.settle(claimed, Outcome::Release).await;
         }
     }
 
@@ -145,7 +145,7 @@ impl Scheduler {
         loop {
             let (crowded, slow) = (self.unknown_robots.crowded_until(), self.unknown_robots.some_slow_at());
             let wanting = wanting_until(&self.scheduling);
-            let claimed = Some(&mut self.claims).filter(|_| crowded.is_none());
+            let claims = Some(&mut self.claims).filter(|_| crowded.is_none());
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(()),
@@ -156,23 +156,23 @@ impl Scheduler {
                     }
                 }
                 Some(due) = self.last_suspects.next(), if !self.last_suspects.is_empty() => self.enqueue(due.into_inner()),
-                (jobs, learnt) = self.unknown_robots.next() => self.learnt(jobs, learnt).await?,
-                Some(Ok((job, decision))) = self.at_addresses.join_next() => match decision {
-                    Some(decision) => self.go_on(job, decision?).await,
-                    None => self.settle(job, Outcome::Release).await,
+                (urls, learnt) = self.unknown_robots.next() => self.learnt(urls, learnt).await?,
+                Some(Ok((claimed, decision))) = self.at_addresses.join_next() => match decision {
+                    Some(decision) => self.go_on(claimed, decision?).await,
+                    None => self.settle(claimed, Outcome::Release).await,
                 },
-                Some(Ok((job, slot))) = self.going_ahead.join_next() => match slot {
-                    Some(slot) => self.schedule_in(job, slot),
-                    None => self.settle(job, Outcome::Release).await,
+                Some(Ok((claimed, slot))) = self.going_ahead.join_next() => match slot {
+                    Some(slot) => self.schedule_in(claimed, slot),
+                    None => self.settle(claimed, Outcome::Release).await,
                 },
                 () = sleep_until(crowded.unwrap_or_else(Instant::now)), if crowded.is_some() => {}
                 () = sleep_until(slow.unwrap_or_else(Instant::now)), if slow.is_some() => self.send_away().await,
                 () = sleep_until(wanting.unwrap_or_else(Instant::now)), if wanting.is_some() => {}
-                Ok(Some(jobs)) = self.suspects.next(None), if wanting.is_none() => self.ask(jobs).await?,
-                jobs = self.due.next(claimed), if wanting.is_none() => match jobs? {
-                    Some(mut jobs) => {
-                        jobs.extract_if(.., |job| job.is_suspect()).for_each(|job| self.suspect(job));
-                        self.ask(jobs).await?;
+                Ok(Some(urls)) = self.suspects.next(None), if wanting.is_none() => self.ask(urls).await?,
+                urls = self.due.next(claims), if wanting.is_none() => match urls? {
+                    Some(mut urls) => {
+                        urls.extract_if(.., |claimed| claimed.is_suspect()).for_each(|claimed| self.suspect(claimed));
+                        self.ask(urls).await?;
                     }
                     // The settler has panicked, which ends the worker.
                     None => return Ok(()),
@@ -181,70 +181,72 @@ impl Scheduler {
         }
     }
 
-    /// Asks the hosts of jobs for slots, and continues each job according to the decision. There is a permit
-    /// for each job.
-    async fn ask(&mut self, jobs: Vec<ClaimedUrl>) -> Result<()> {
+    /// Asks the hosts of URLs for slots, and continues each URL according to the decision. There is a permit
+    /// for each URL.
+    async fn ask(&mut self, urls: Vec<ClaimedUrl>) -> Result<()> {
         let now = UnixMs::now();
-        let (mut asking, mut requests) = (Vec::with_capacity(jobs.len()), Vec::with_capacity(jobs.len()));
-        for mut job in jobs {
+        let (mut asking, mut requests) = (Vec::with_capacity(urls.len()), Vec::with_capacity(urls.len()));
+        for mut claimed in urls {
             let ahead = self.scheduling.context.settings.worker.prefetch;
-            let hold = self.sessions.hold(&job, || self.has_space());
+            let hold = self.sessions.hold(&claimed, || self.has_space());
             if let Some(Hold::Here(wait)) = hold {
-                job.message.slot = None;
-                self.reserved.insert(job, wait);
+                claimed.message.slot = None;
+                self.reserved.insert(claimed, wait);
                 continue;
             }
-            if let Some(until) = hold.and_then(Hold::away).or_else(|| job.spider.backlog.put_off(ahead)) {
-                self.pass_on(Settlement::snooze(job, until)).await;
+            if let Some(until) = hold.and_then(Hold::away).or_else(|| claimed.spider.backlog.put_off(ahead)) {
+                self.pass_on(Settlement::snooze(claimed, until)).await;
                 continue;
             }
-            if let Some(away) = self.scheduling.domains.keeps_away(&Candidate::new(&job)) {
-                let key = job.spider.politeness.host_policy(&job.target().host()).key;
-                self.put_off(job, &key, away).await;
+            if let Some(away) = self.scheduling.domains.keeps_away(&Candidate::new(&claimed)) {
+                let key = claimed.spider.politeness.host_policy(&claimed.target().host()).key;
+                self.put_off(claimed, &key, away).await;
                 continue;
             }
-            match prepare(&self.scheduling, &job, now) {
-                Ok(request) => match self.scheduling.asker.exchange.exchange(&request, rank(&job), now) {
-                    Some(later) => self.wait_for_slot(job, later.slot, later.wait()).await,
+            match prepare(&self.scheduling, &claimed, now) {
+                Ok(request) => match self.scheduling.asker.exchange.exchange(&request, rank(&claimed), now) {
+                    Some(later) => self.wait_for_slot(claimed, later.slot, later.wait()).await,
                     None => {
-                        requests.push(self.placed(&job, request));
-                        asking.push(job);
+                        requests.push(self.placed(&claimed, request));
+                        asking.push(claimed);
                     }
                 },
                 Err(NoHostRequest::Reserved { slot, until }) => {
-                    self.wait_for_slot(job, slot, until.wait_from(UnixMs::now())).await;
+                    self.wait_for_slot(claimed, slot, until.wait_from(UnixMs::now())).await;
                 }
-                Err(NoHostRequest::PutAside(until)) => self.settle(job, Outcome::Snooze { until }).await,
-                Err(NoHostRequest::Robots(origin)) => self.wait_for_robots(origin, job).await,
-                Err(NoHostRequest::Never(outcome)) => self.settle(job, outcome).await,
+                Err(NoHostRequest::PutAside(until)) => self.settle(claimed, Outcome::Snooze { until }).await,
+                Err(NoHostRequest::Robots(origin)) => self.wait_for_robots(origin, claimed).await,
+                Err(NoHostRequest::Never(outcome)) => self.settle(claimed, outcome).await,
             }
         }
         let decisions = ask_hosts(&self.scheduling, &requests).await?;
         let mut ready = Vec::with_capacity(asking.len());
-        for ((mut job, request), decision) in asking.into_iter().zip(requests).zip(decisions) {
+        for ((mut claimed, request), decision) in asking.into_iter().zip(requests).zip(decisions) {
             match decision {
-                Decision::Go(permit) if self.has_to_wait_at_address(&mut job, &permit) => {
-                    self.wait_at_address(job, request, permit);
+                Decision::Go(permit) if self.has_to_wait_at_address(&mut claimed, &permit) => {
+                    self.wait_at_address(claimed, request, permit);
                 }
                 Decision::At { wait, slot } if request.standing == Standing::Aside && self.has_space() => {
-                    self.go_ahead(job, request.key, slot, wait);
+                    self.go_ahead(claimed, request.key, slot, wait);
                 }
                 // It has no position in the waitlist.
                 Decision::Later { wait, .. } if request.standing == Standing::Aside => {
-                    ready.extend(self.begin_or_wait(job, Decision::Crowded { wait: wait.max(SOON) }).await);
+                    ready.extend(
+                        self.begin_or_wait(claimed, Decision::Crowded { wait: wait.max(SOON) }).await,
+                    );
                 }
-                decision => ready.extend(self.begin_or_wait(job, decision).await),
+                decision => ready.extend(self.begin_or_wait(claimed, decision).await),
             }
         }
         self.hand_on(ready).await;
         Ok(())
     }
 
-    /// Returns the request of a job. An urgent job stays off the waitlist, where it would come after all jobs
-    /// of its host. If many urgent jobs wait, further ones queue like others: each that finds no slot would
+    /// Returns the request of a URL. An urgent URL stays off the waitlist, where it would come after all URLs
+    /// of its host. If many urgent URLs wait, further ones queue like others: each that finds no slot would
     /// ask again every second.
-    fn placed(&self, job: &ClaimedUrl, request: HostRequest) -> HostRequest {
-        if job.message.work.priority().is_urgent()
+    fn placed(&self, claimed: &ClaimedUrl, request: HostRequest) -> HostRequest {
+        if claimed.message.work.priority().is_urgent()
             && self.scheduling.asker.exchange.waiting(&request.key) < MAX_AHEAD
         {
             return HostRequest { standing: Standing::Aside, ..request };
@@ -252,178 +254,178 @@ impl Scheduler {
         request
     }
 
-    /// Makes an urgent job wait for its slot, or for that of another job of its host.
-    fn go_ahead(&mut self, job: ClaimedUrl, host: HostKey, slot: UnixMs, wait: Duration) {
+    /// Makes an urgent URL wait for its slot, or for that of another URL of its host.
+    fn go_ahead(&mut self, claimed: ClaimedUrl, host: HostKey, slot: UnixMs, wait: Duration) {
         let (scheduling, stop) = (Arc::clone(&self.scheduling), self.stop.clone());
         self.going_ahead.spawn(async move {
-            let waiting = scheduling.asker.exchange.wait(&host, rank(&job), slot, wait);
+            let waiting = scheduling.asker.exchange.wait(&host, rank(&claimed), slot, wait);
             let slot = stop.run_until_cancelled(waiting).await;
-            (job, slot)
+            (claimed, slot)
         });
     }
 
-    /// Makes an urgent job due in this slot.
-    fn schedule_in(&mut self, mut job: ClaimedUrl, slot: UnixMs) {
-        (job.message.slot, job.message.turn) = (Some(slot), None);
-        self.enqueue(job);
+    /// Makes an urgent URL due in this slot.
+    fn schedule_in(&mut self, mut claimed: ClaimedUrl, slot: UnixMs) {
+        (claimed.message.slot, claimed.message.turn) = (Some(slot), None);
+        self.enqueue(claimed);
     }
 
-    /// Continues a job that has waited for its host's addresses.
-    async fn go_on(&mut self, job: ClaimedUrl, decision: Decision) {
-        let ready = self.begin_or_wait(job, decision).await;
+    /// Continues a URL that has waited for its host's addresses.
+    async fn go_on(&mut self, claimed: ClaimedUrl, decision: Decision) {
+        let ready = self.begin_or_wait(claimed, decision).await;
         self.hand_on(ready.into_iter().collect()).await;
     }
 
-    /// Starts a job, makes it wait for its slot, or settles it.
-    async fn begin_or_wait(&mut self, mut job: ClaimedUrl, decision: Decision) -> Option<Ready> {
+    /// Starts a URL, makes it wait for its slot, or settles it.
+    async fn begin_or_wait(&mut self, mut claimed: ClaimedUrl, decision: Decision) -> Option<Ready> {
         if let Decision::At { wait, slot } = decision {
-            self.wait_for_slot(job, slot, wait).await;
+            self.wait_for_slot(claimed, slot, wait).await;
             return None;
         }
-        match decided(&mut job, decision) {
-            Ok(permit) => self.begin(job, permit).await,
+        match decided(&mut claimed, decision) {
+            Ok(permit) => self.begin(claimed, permit).await,
             Err(outcome) => {
-                self.settle(job, outcome).await;
+                self.settle(claimed, outcome).await;
                 None
             }
         }
     }
 
-    /// Makes a job wait for its slot: here if that is near, otherwise at the broker.
-    async fn wait_for_slot(&mut self, mut job: ClaimedUrl, slot: UnixMs, wait: Duration) {
-        (job.message.slot, job.message.turn) = (Some(slot), None);
+    /// Makes a URL wait for its slot: here if that is near, otherwise at the broker.
+    async fn wait_for_slot(&mut self, mut claimed: ClaimedUrl, slot: UnixMs, wait: Duration) {
+        (claimed.message.slot, claimed.message.turn) = (Some(slot), None);
         if is_near(wait, self.has_space()) {
-            self.reserved.insert(job, wait);
+            self.reserved.insert(claimed, wait);
         } else {
-            self.settle(job, Outcome::Snooze { until: UnixMs::now().plus(wait) }).await;
+            self.settle(claimed, Outcome::Snooze { until: UnixMs::now().plus(wait) }).await;
         }
     }
 
-    /// Starts a job, if there is a permit for it that pages of other domains do not need.
-    async fn begin(&mut self, mut job: ClaimedUrl, host_permit: HostPermit) -> Option<Ready> {
-        let is_alone = job.is_suspect();
+    /// Starts a URL, if there is a permit for it that pages of other domains do not need.
+    async fn begin(&mut self, mut claimed: ClaimedUrl, host_permit: HostPermit) -> Option<Ready> {
+        let is_alone = claimed.is_suspect();
         let due = if is_alone { &mut self.suspects } else { &mut self.due };
         let Some(fetch_permit) = due.permits.take() else {
             // It has waited for an address, and asks its host once more when there is a permit.
-            (job.message.slot, job.waits_for_host_only) = (Some(UnixMs::now()), true);
-            self.enqueue(job);
+            (claimed.message.slot, claimed.waits_for_host_only) = (Some(UnixMs::now()), true);
+            self.enqueue(claimed);
             return None;
         };
-        match self.scheduling.domains.begin(Candidate::new(&job)) {
+        match self.scheduling.domains.begin(Candidate::new(&claimed)) {
             Ok(under_way) => {
-                job.message.since = None;
-                // Jobs that delay others wait, unless they run alone anyway.
+                claimed.message.since = None;
+                // URLs that delay others wait, unless they run alone anyway.
                 let fetch_permit = Some(fetch_permit).filter(|_| is_alone || under_way.needs_permit());
                 let permits = Permits { host_permit, fetch_permit, under_way, is_alone };
-                Some(Ready { job, next: Next::Fetch(Box::new(permits)) })
+                Some(Ready { claimed, next: Next::Fetch(Box::new(permits)) })
             }
             Err(away) => {
                 due.permits.give_back(fetch_permit);
-                self.put_off(job, host_permit.host(), away).await;
+                self.put_off(claimed, host_permit.host(), away).await;
                 None
             }
         }
     }
 
-    /// Whether a job has to wait for its host's addresses: many hosts share one of them, or they are not
+    /// Whether a URL has to wait for its host's addresses: many hosts share one of them, or they are not
     /// known yet.
-    fn has_to_wait_at_address(&self, job: &mut ClaimedUrl, permit: &HostPermit) -> bool {
-        if std::mem::take(&mut job.waits_for_host_only) {
+    fn has_to_wait_at_address(&self, claimed: &mut ClaimedUrl, permit: &HostPermit) -> bool {
+        if std::mem::take(&mut claimed.waits_for_host_only) {
             return false;
         }
-        let addresses = job.spider.fetcher.known_addresses(&job.target().host());
+        let addresses = claimed.spider.fetcher.known_addresses(&claimed.target().host());
         let is_shared = |addresses: Vec<_>| {
             !self.scheduling.asker.schedules.addresses.shared(permit.host(), &addresses).is_empty()
         };
         addresses.is_none_or(is_shared)
     }
 
-    /// Makes a job that its host admits wait for the host's addresses, without a fetch permit.
-    fn wait_at_address(&mut self, mut job: ClaimedUrl, mut request: HostRequest, permit: HostPermit) {
+    /// Makes a URL that its host admits wait for the host's addresses, without a fetch permit.
+    fn wait_at_address(&mut self, mut claimed: ClaimedUrl, mut request: HostRequest, permit: HostPermit) {
         let most = if self.has_space() { NEAR } else { Duration::ZERO };
         let (scheduling, stop) = (Arc::clone(&self.scheduling), self.stop.clone());
         self.at_addresses.spawn(async move {
             let key = permit.host().clone();
             let elsewhere = async {
-                let addresses = job.spider.fetcher.addresses(&job.target().host()).await;
+                let addresses = claimed.spider.fetcher.addresses(&claimed.target().host()).await;
                 scheduling.asker.schedules.at_addresses(&key, &addresses, most).await
             };
             let waiting = scheduling.asker.schedules.wait_elsewhere(&mut request, permit, elsewhere);
             let decision = stop.run_until_cancelled(waiting).await;
-            job.waits_for_host_only = request.waits_for_host_only;
-            (job, decision)
+            claimed.waits_for_host_only = request.waits_for_host_only;
+            (claimed, decision)
         });
     }
 
-    /// Settles a job whose domain has no place for it.
-    async fn put_off(&self, job: ClaimedUrl, host: &HostKey, away: Away) {
+    /// Settles a URL whose domain has no place for it.
+    async fn put_off(&self, claimed: ClaimedUrl, host: &HostKey, away: Away) {
         self.scheduling.idle_reasons.note_wait(host, away.until(), Why::Slow);
-        self.pass_on(away.settle(job)).await;
+        self.pass_on(away.settle(claimed)).await;
     }
 
-    /// Whether another job can wait here. Slow pages in flight count like waiting jobs, so that the broker
-    /// sends no more. Jobs with an unknown robots.txt have room of their own.
+    /// Whether another URL can wait here. Slow pages in flight count like waiting URLs, so that the broker
+    /// sends no more. URLs with an unknown robots.txt have room of their own.
     fn has_space(&self) -> bool {
         let elsewhere = self.at_addresses.len() + self.going_ahead.len();
-        let due = self.due.jobs.len() + self.suspects.jobs.len();
+        let due = self.due.urls.len() + self.suspects.urls.len();
         self.reserved.len() + elsewhere + due + self.scheduling.domains.slow()
             < max_waiting(self.scheduling.context.settings.worker.prefetch)
     }
 
-    /// Snoozes jobs that wait for slow files, which would keep out the jobs of other hosts.
+    /// Snoozes URLs that wait for slow files, which would keep out the URLs of other hosts.
     async fn send_away(&mut self) {
-        for job in self.unknown_robots.take_slow() {
-            self.settle(job, Outcome::Snooze { until: UnixMs::now().plus(SLOW_PAGE) }).await;
+        for claimed in self.unknown_robots.take_slow() {
+            self.settle(claimed, Outcome::Snooze { until: UnixMs::now().plus(SLOW_PAGE) }).await;
         }
     }
 
-    async fn wait_for_robots(&mut self, origin: Origin, job: ClaimedUrl) {
-        if let Some((job, away)) = self.unknown_robots.add(&self.scheduling, origin, job) {
-            self.settle(job, Outcome::Snooze { until: UnixMs::now().plus(away.max(SOON)) }).await;
+    async fn wait_for_robots(&mut self, origin: Origin, claimed: ClaimedUrl) {
+        if let Some((claimed, away)) = self.unknown_robots.add(&self.scheduling, origin, claimed) {
+            self.settle(claimed, Outcome::Snooze { until: UnixMs::now().plus(away.max(SOON)) }).await;
         }
     }
 
-    /// Continues jobs that waited for a robots.txt.
-    async fn learnt(&mut self, jobs: Vec<ClaimedUrl>, learnt: Learnt) -> Result<()> {
-        for mut job in jobs {
+    /// Continues URLs that waited for a robots.txt.
+    async fn learnt(&mut self, urls: Vec<ClaimedUrl>, learnt: Learnt) -> Result<()> {
+        for mut claimed in urls {
             let outcome = match &learnt {
                 Learnt::Known => {
-                    self.enqueue(job);
+                    self.enqueue(claimed);
                     continue;
                 }
                 Learnt::Refused(failure, until) => {
-                    refused(&self.scheduling.context.settings.retry, &mut job, failure.clone(), *until)
+                    refused(&self.scheduling.context.settings.retry, &mut claimed, failure.clone(), *until)
                 }
                 Learnt::Later(until) => Outcome::Snooze { until: *until },
                 Learnt::Blocked => Outcome::Skipped(Skip::Blocked),
                 Learnt::Failed(_) => Outcome::Release,
                 Learnt::Panicked => {
                     let failure = Failure::new(Class::Robots, "robots.txt: reading it made the worker panic");
-                    job.failed(&self.scheduling.context.settings.retry, failure)
+                    claimed.failed(&self.scheduling.context.settings.retry, failure)
                 }
             };
-            self.settle(job, outcome).await;
+            self.settle(claimed, outcome).await;
         }
         if let Learnt::Failed(error) = learnt { Err(error) } else { Ok(()) }
     }
 
     /// Delays a suspect that was in flight at a further crash, so that other suspects about to be claimed go
     /// first.
-    fn suspect(&mut self, job: ClaimedUrl) {
-        match job.starts > SUSPECT_STARTS {
-            true => drop(self.last_suspects.insert(job, SUSPECT_TIME)),
-            false => self.enqueue(job),
+    fn suspect(&mut self, claimed: ClaimedUrl) {
+        match claimed.starts > SUSPECT_STARTS {
+            true => drop(self.last_suspects.insert(claimed, SUSPECT_TIME)),
+            false => self.enqueue(claimed),
         }
     }
 
-    /// Queues a job. Among suspects, the one with the fewest starts goes first, so that no page is the only
+    /// Queues a URL. Among suspects, the one with the fewest starts goes first, so that no page is the only
     /// suspect at two crashes while others were at none.
-    fn enqueue(&mut self, job: ClaimedUrl) {
-        if !job.is_suspect() {
-            return self.due.jobs.push_back(job);
+    fn enqueue(&mut self, claimed: ClaimedUrl) {
+        if !claimed.is_suspect() {
+            return self.due.urls.push_back(claimed);
         }
-        let at = self.suspects.jobs.partition_point(|other| other.starts <= job.starts);
-        self.suspects.jobs.insert(at, job);
+        let at = self.suspects.urls.partition_point(|other| other.starts <= claimed.starts);
+        self.suspects.urls.insert(at, claimed);
     }
 
     async fn hand_on(&self, ready: Vec<Ready>) {
@@ -433,10 +435,12 @@ impl Scheduler {
         }
     }
 
-    async fn settle(&self, job: ClaimedUrl, outcome: Outcome) {
-        match FailureForProgram::new(&job, outcome) {
-            Ok(failure) => self.hand_on(vec![Ready { job, next: Next::HandOver(Box::new(failure)) }]).await,
-            Err(outcome) => self.pass_on(Settlement::from_job(job, outcome)).await,
+    async fn settle(&self, claimed: ClaimedUrl, outcome: Outcome) {
+        match FailureForProgram::new(&claimed, outcome) {
+            Ok(failure) => {
+                self.hand_on(vec![Ready { claimed, next: Next::HandOver(Box::new(failure)) }]).await
+            }
+            Err(outcome) => self.pass_on(Settlement::from_url(claimed, outcome)).await,
         }
     }
 

@@ -10,7 +10,7 @@ use trawl_common::ports::Completion;
 use trawl_common::text::start_of;
 
 use super::{Settler, page_ends};
-use crate::job::settlement::Handled;
+use crate::claimed::settlement::Handled;
 
 /// The entries of tasks that are being settled. Each is written when its task has ended.
 #[derive(Default)]

@@ -30,11 +30,11 @@ use trawl_common::web::host::HostKey;
 
 use self::ended_tasks::EndedTasks;
 pub(crate) use self::retries::Retries;
+use crate::claimed::led_by;
+use crate::claimed::page_output::PageOutput;
+use crate::claimed::settlement::{Handled, MANY_LINKS, Settlement};
 use crate::context::Context;
 use crate::fetch::known_links::KnownLinks;
-use crate::job::led_by;
-use crate::job::page_output::PageOutput;
-use crate::job::settlement::{Handled, MANY_LINKS, Settlement};
 use crate::telemetry::idle_reasons::{IdleReasons, Why};
 use crate::telemetry::lateness::Lateness;
 use crate::telemetry::tally::Tally;

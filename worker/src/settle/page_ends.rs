@@ -8,7 +8,7 @@ use trawl_common::ports::Fatal;
 use trawl_common::time::UnixMs;
 
 use super::Settler;
-use crate::job::settlement::Handled;
+use crate::claimed::settlement::Handled;
 
 /// Keeps the ends among these, unless there is no history. One that is away is waited for, as sinks are: no page ends
 /// meanwhile. What another worker holds by now is for that one to keep.

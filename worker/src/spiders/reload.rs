@@ -128,7 +128,7 @@ impl Spiders {
         known
     }
 
-    /// Keeps sinks that are no longer used, to close them at the end: running jobs still write to them.
+    /// Keeps sinks that are no longer used, to close them at the end: pages in progress still write to them.
     fn retire(&self, old: &LoadedSpider, new: &LoadedSpider) {
         let is_used = |sink: &&Arc<dyn Sink>| new.sinks.iter().any(|other| Arc::ptr_eq(other, sink));
         let gone = old.sinks.iter().filter(|sink| !is_used(sink)).cloned();

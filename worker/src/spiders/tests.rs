@@ -20,7 +20,7 @@ use trawl_common::web::url::CanonicalUrl;
 
 use super::*;
 use crate::claim::SpiderRequests;
-use crate::job::ClaimedUrl;
+use crate::claimed::ClaimedUrl;
 use crate::proxy::HandlerProxy;
 use crate::schedule::polite::PoliteClient;
 use crate::tests::log::OwnLog;
@@ -112,7 +112,7 @@ async fn the_retries_of_a_program_are_for_its_own_failures_and_not_for_those_of_
     let fixture = Fixture::new();
     fixture.write("[handler]\nrun = ['/bin/true']\nmode = 'stream'\nretries = 7\n");
     let url: CanonicalUrl = "http://a.example/".parse().unwrap();
-    let job = ClaimedUrl {
+    let claimed = ClaimedUrl {
         url: url.clone(),
         message: Message::new(url.into(), CrawlRef::adhoc_of(fixture.name.clone()), Lane::Bulk),
         attempts: 0,
@@ -127,8 +127,8 @@ async fn the_retries_of_a_program_are_for_its_own_failures_and_not_for_those_of_
         other => panic!("{other:?}"),
     };
     let failure = |class| Failure::new(class, "no");
-    assert_eq!(max_of(job.failed(&settings, failure(Class::Timeout))), settings.max);
-    assert_eq!(max_of(job.program_failed(&settings, failure(Class::Handler))), 7);
+    assert_eq!(max_of(claimed.failed(&settings, failure(Class::Timeout))), settings.max);
+    assert_eq!(max_of(claimed.program_failed(&settings, failure(Class::Handler))), 7);
 }
 
 #[test]

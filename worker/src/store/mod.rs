@@ -19,10 +19,10 @@ use trawl_common::health::of_spider;
 use trawl_common::ports::{Fatal, Frontier, Page};
 use trawl_common::trace;
 
+use crate::claimed::items_file::FileItems;
+use crate::claimed::page_output::ForSinks;
+use crate::claimed::settlement::Settlement;
 use crate::context::Context;
-use crate::job::items_file::FileItems;
-use crate::job::page_output::ForSinks;
-use crate::job::settlement::Settlement;
 use crate::spiders::LoadedSpider;
 
 /// Maximum number of pages of a spider that are stored in one step.
@@ -200,7 +200,7 @@ async fn put(
 }
 
 /// Stores the items of a file, as long as its page or task is this worker's. This may take long, but is no danger to
-/// the worker, so the job no longer runs alone.
+/// the worker, so the URL no longer runs alone.
 async fn store_file(
     storage: &Storage,
     spider: &LoadedSpider,

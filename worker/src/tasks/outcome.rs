@@ -22,11 +22,11 @@ use trawl_handlers::ItemsFile;
 
 use super::Tasks;
 use super::runner::{Gave, Ran};
+use crate::claimed::items_file::{Contents, Equals, FileItems, Ids, as_text};
+use crate::claimed::new_work::{asked_for, routed};
+use crate::claimed::page_output::PageOutput;
+use crate::claimed::settlement::Settlement;
 use crate::context::Context;
-use crate::job::items_file::{Contents, Equals, FileItems, Ids, as_text};
-use crate::job::new_work::{asked_for, routed};
-use crate::job::page_output::PageOutput;
-use crate::job::settlement::Settlement;
 use crate::programs::say_refused;
 use crate::spiders::{LoadedSpider, Spiders};
 

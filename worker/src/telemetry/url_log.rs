@@ -13,8 +13,8 @@ use trawl_common::handler::stream::FailureView;
 use trawl_common::logs::{LogEntry, LogLevel};
 use trawl_common::settings::Settings;
 
-use crate::job::ClaimedUrl;
-use crate::job::settlement::Handled;
+use crate::claimed::ClaimedUrl;
+use crate::claimed::settlement::Handled;
 
 /// Logs the outcomes of URLs.
 pub(crate) struct UrlLog {
@@ -29,9 +29,9 @@ impl UrlLog {
     }
 
     /// Logs that a fetch starts.
-    pub(crate) fn log_start(&self, job: &ClaimedUrl) {
+    pub(crate) fn log_start(&self, claimed: &ClaimedUrl) {
         if self.urls {
-            let Message { work, crawl, .. } = &job.message;
+            let Message { work, crawl, .. } = &claimed.message;
             info!(url = %work, method = method(work), crawl = %crawl.id, "fetching");
         }
     }
@@ -127,7 +127,7 @@ mod tests {
     use trawl_common::task::NewTask;
 
     use super::*;
-    use crate::job::settlement::Settlement;
+    use crate::claimed::settlement::Settlement;
     use crate::tests::log::OwnLog;
 
     #[tokio::test]

@@ -13,7 +13,7 @@ use crate::store::Storage;
 use crate::tasks::Tasks;
 use crate::{settle, store};
 
-/// Maximum number of batches of jobs waiting for their starts to be counted. Each job has a fetch permit.
+/// Maximum number of batches of URLs waiting for their starts to be counted. Each URL has a fetch permit.
 const STARTS_AHEAD: usize = 4;
 
 /// Maximum number of outcomes waiting to be settled.

@@ -1,4 +1,4 @@
-//! Downloads the file of a job that a `[[download]]` of its spider found.
+//! Downloads the file of a URL that a `[[download]]` of its spider found.
 
 use std::sync::Arc;
 
@@ -17,51 +17,51 @@ use trawl_extract::{Extracted, FileType, image_size};
 use super::items::item;
 use super::response::{Wanted, fetch};
 use super::transfer::{Transfer, unwritten};
+use crate::claimed::ClaimedUrl;
+use crate::claimed::page_output::PageOutput;
+use crate::claimed::settlement::Settlement;
 use crate::fetch::Fetching;
-use crate::job::ClaimedUrl;
-use crate::job::page_output::PageOutput;
-use crate::job::settlement::Settlement;
 use crate::schedule::sessions::Visit;
 
 /// Number of the first bytes of an image that show its size: large profiles and previews may come before it.
 const IMAGE_START: usize = 1 << 20;
 
-/// Downloads the file of a job, as long as that is this worker's.
+/// Downloads the file of a URL, as long as that is this worker's.
 pub(super) async fn settled(
     fetching: &Fetching,
-    mut job: ClaimedUrl,
+    mut claimed: ClaimedUrl,
     request: Arc<Request>,
     carried: Carried,
     permit: HostPermit,
 ) -> Settlement {
-    let watched = fetching.watch.over(&job.message);
+    let watched = fetching.watch.over(&claimed.message);
     let downloaded = tokio::select! {
         biased;
-        downloaded = download(fetching, &mut job, request, carried, permit) => downloaded,
+        downloaded = download(fetching, &mut claimed, request, carried, permit) => downloaded,
         () = watched.lost() => Err(Outcome::Republish),
     };
     match downloaded {
-        Ok(output) => Settlement::done(job, output, None),
-        Err(outcome) => Settlement::from_job(job, outcome),
+        Ok(output) => Settlement::done(claimed, output, None),
+        Err(outcome) => Settlement::from_url(claimed, outcome),
     }
 }
 
 async fn download(
     fetching: &Fetching,
-    job: &mut ClaimedUrl,
+    claimed: &mut ClaimedUrl,
     request: Arc<Request>,
     carried: Carried,
     permit: HostPermit,
 ) -> Result<PageOutput, Outcome> {
-    let (spider, domains) = (Arc::clone(&job.spider), &fetching.scheduling.domains);
+    let (spider, domains) = (Arc::clone(&claimed.spider), &fetching.scheduling.domains);
     let name = carried.download.as_deref().unwrap_or_default();
-    let (rule, store) = spider.download(name).expect("only a job with a rule is a download");
+    let (rule, store) = spider.download(name).expect("only a URL with a rule is a download");
     let key = Fingerprint::from_text(&format!("{}\n{}", spider.spider.name, request.key));
-    let part = store.open(key).await.map_err(|error| unwritten(fetching, job, store.name(), &error))?;
+    let part = store.open(key).await.map_err(|error| unwritten(fetching, claimed, store.name(), &error))?;
     let visit = fetching.sessions.visit(&spider);
     let mut transfer = Transfer::new(request, rule, domains, part);
     let wanted = Wanted::File(&mut transfer, store.name());
-    let response = fetch(fetching, job, wanted, permit, visit.as_ref()).await?;
+    let response = fetch(fetching, claimed, wanted, permit, visit.as_ref()).await?;
     let (mut part, kind) = transfer.whole().expect("any other end has an outcome of its own");
     visit.iter().for_each(|visit: &Arc<Visit>| visit.prove());
     let kept = async {
@@ -71,26 +71,30 @@ async fn download(
         } else {
             Default::default()
         };
-        let facts =
-            FileFacts { sha256: &content.sha256, ext: &kind.ending, url: &job.url, carried: &carried.values };
+        let facts = FileFacts {
+            sha256: &content.sha256,
+            ext: &kind.ending,
+            url: &claimed.url,
+            carried: &carried.values,
+        };
         let place = part.keep(&rule.path.path(&facts), &content).await?;
         Ok((place, content, image_size(&start)))
     };
     let (place, content, pixels) =
-        kept.await.map_err(|error| unwritten(fetching, job, store.name(), &error))?;
+        kept.await.map_err(|error| unwritten(fetching, claimed, store.name(), &error))?;
     metrics::page_read(content.size);
     let bytes = content.size;
     let fields = fields(place, content, &kind, pixels, &carried.values);
     let extracted = Extracted { rule: Some(name.to_owned()), number: 0, fields };
     let item = Item {
-        referrer: job.message.referrer.as_ref().map(super::read::page_or_task),
+        referrer: claimed.message.referrer.as_ref().map(super::read::page_or_task),
         path: Some(carried.path_to(name)),
-        ..item(job, &job.url, &response, extracted)
+        ..item(claimed, &claimed.url, &response, extracted)
     };
     let items = ItemCounts::new(&spider.spider, std::slice::from_ref(&item), 0);
     Ok(PageOutput {
         spider,
-        page: Some(Page::new(&job.message, vec![item])),
+        page: Some(Page::new(&claimed.message, vec![item])),
         file: None,
         links: Vec::new(),
         elsewhere: Vec::new(),

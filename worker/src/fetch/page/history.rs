@@ -9,10 +9,10 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
+use crate::claimed::ClaimedUrl;
+use crate::claimed::items_file::InFile;
+use crate::claimed::settlement::aborted;
 use crate::fetch::Fetching;
-use crate::job::ClaimedUrl;
-use crate::job::items_file::InFile;
-use crate::job::settlement::aborted;
 
 /// The state of a page before it is requested.
 pub(crate) struct RememberedPage {
@@ -26,12 +26,12 @@ pub(crate) struct RememberedPage {
 }
 
 impl RememberedPage {
-    /// Returns the remembered state of a job's page. It is empty, at no cost, if the job's crawl fetches each
+    /// Returns the remembered state of a URL's page. It is empty, at no cost, if its crawl fetches each
     /// page once, and for requests.
-    pub(crate) async fn new(fetching: &Fetching, job: &ClaimedUrl) -> Result<Self, Outcome> {
-        let (crawl, url) = (&job.message.crawl, &job.url);
-        let OpenCrawl { terms: Terms { recrawl, replays, .. }, started: start } = job.crawl;
-        if recrawl.is_never() || job.request().is_some() {
+    pub(crate) async fn new(fetching: &Fetching, claimed: &ClaimedUrl) -> Result<Self, Outcome> {
+        let (crawl, url) = (&claimed.message.crawl, &claimed.url);
+        let OpenCrawl { terms: Terms { recrawl, replays, .. }, started: start } = claimed.crawl;
+        if recrawl.is_never() || claimed.request().is_some() {
             return Ok(Self { recrawl: Recrawl::Never, start, replays, last: None });
         }
         let looking = || fetching.pages.look(&crawl.spider, std::slice::from_ref(url));
@@ -74,7 +74,7 @@ impl RememberedPage {
     /// file. `links` of its links are followed.
     pub(crate) fn compare(
         &self,
-        job: &ClaimedUrl,
+        claimed: &ClaimedUrl,
         response: &Response,
         items: &mut [Item],
         in_file: Option<InFile>,
@@ -83,7 +83,7 @@ impl RememberedPage {
         if !self.compares() {
             return None;
         }
-        let (mut content, mut tally) = (page_history::fingerprint(items), Tally::new(&job.url, items));
+        let (mut content, mut tally) = (page_history::fingerprint(items), Tally::new(&claimed.url, items));
         if let Some(InFile { content: more, count }) = in_file {
             content = Fingerprint::from_text(&format!("{content}{more}"));
             tally = tally.and(count);
@@ -93,7 +93,7 @@ impl RememberedPage {
         let validators = match response.redirected_to {
             Some(_) => Validators::default(),
             // Its scripts may find something new although the document has not changed.
-            None if job.spider.passage.is_some() => Validators::default(),
+            None if claimed.spider.passage.is_some() => Validators::default(),
             None => Validators::from_headers(&response.headers),
         };
         Some(PageVisit::Visited(Visited {
@@ -101,7 +101,7 @@ impl RememberedPage {
             validators,
             content,
             change,
-            depth: job.message.depth,
+            depth: claimed.message.depth,
             items: Some(tally),
             answer: Some(PageAnswer {
                 status: response.status,

@@ -6,9 +6,9 @@ use trawl_common::names::CrawlRef;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
 
+use crate::claimed::ClaimedUrl;
+use crate::claimed::settlement::aborted;
 use crate::fetch::Fetching;
-use crate::job::ClaimedUrl;
-use crate::job::settlement::aborted;
 
 /// Whether `page`, to which a redirect or a canonical link of `from` leads, was seen before.
 pub(super) async fn is_known(
@@ -46,16 +46,16 @@ pub(super) enum Form {
     Known,
 }
 
-/// Returns the relation of a job's page to its canonical URL. A page counts as its canonical one unless the
+/// Returns the relation of a URL's page to its canonical URL. A page counts as its canonical one unless the
 /// spider does not follow that. The response to a request always counts as itself.
 pub(super) async fn form(
     fetching: &Fetching,
-    job: &ClaimedUrl,
+    claimed: &ClaimedUrl,
     canonical: Option<CanonicalUrl>,
 ) -> Result<Form, Outcome> {
-    let ClaimedUrl { url, message: Message { crawl, .. }, spider, .. } = job;
+    let ClaimedUrl { url, message: Message { crawl, .. }, spider, .. } = claimed;
     let Some(canonical) = canonical.filter(|canonical| {
-        job.request().is_none() && canonical != url && spider.scope.follows(url, canonical, 0)
+        claimed.request().is_none() && canonical != url && spider.scope.follows(url, canonical, 0)
     }) else {
         return Ok(Form::Own);
     };

@@ -7,12 +7,12 @@ use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::Extracted;
 
-use crate::job::ClaimedUrl;
+use crate::claimed::ClaimedUrl;
 
 /// Returns items that mark each item of a page as gone. If their number is unknown, marks the first of each
 /// kind.
-pub(super) fn gone(job: &ClaimedUrl, last: &Visited, status: u16) -> Vec<Item> {
-    let ClaimedUrl { url, message, spider, .. } = job;
+pub(super) fn gone(claimed: &ClaimedUrl, last: &Visited, status: u16) -> Vec<Item> {
+    let ClaimedUrl { url, message, spider, .. } = claimed;
     let kinds = || spider.spider.items.iter().map(|rule| rule.name.clone());
     let had = last.items.clone().unwrap_or_else(|| Tally::one_each(kinds()));
     let item = |(kind, id): (Option<&str>, String)| Item {
@@ -35,16 +35,21 @@ pub(super) fn gone(job: &ClaimedUrl, last: &Visited, status: u16) -> Vec<Item> {
 
 /// Returns the name from which the ids of a page's items are derived: several requests for one URL have
 /// separate items.
-pub(super) fn name<'a>(job: &'a ClaimedUrl, url: &'a CanonicalUrl) -> &'a str {
-    job.request().map_or(url.as_str(), |request| request.key.as_str())
+pub(super) fn name<'a>(claimed: &'a ClaimedUrl, url: &'a CanonicalUrl) -> &'a str {
+    claimed.request().map_or(url.as_str(), |request| request.key.as_str())
 }
 
-/// Returns an item of a job's page, which represents the page at `url`.
-pub(super) fn item(job: &ClaimedUrl, url: &CanonicalUrl, response: &Response, extracted: Extracted) -> Item {
-    let message = &job.message;
+/// Returns an item of a URL's page, which represents the page at `url`.
+pub(super) fn item(
+    claimed: &ClaimedUrl,
+    url: &CanonicalUrl,
+    response: &Response,
+    extracted: Extracted,
+) -> Item {
+    let message = &claimed.message;
     let Extracted { rule, number, fields } = extracted;
     Item {
-        id: item_id(&message.crawl.spider, name(job, url), rule.as_deref(), number),
+        id: item_id(&message.crawl.spider, name(claimed, url), rule.as_deref(), number),
         url: url.to_string(),
         crawl: message.crawl.id.clone(),
         spider: message.crawl.spider.clone(),
@@ -53,7 +58,7 @@ pub(super) fn item(job: &ClaimedUrl, url: &CanonicalUrl, response: &Response, ex
         depth: message.depth,
         item: rule,
         change: None,
-        final_url: Some(response.redirected_to.as_ref().unwrap_or(&job.url))
+        final_url: Some(response.redirected_to.as_ref().unwrap_or(&claimed.url))
             .filter(|from| *from != url)
             .map(ToString::to_string),
         referrer: None,

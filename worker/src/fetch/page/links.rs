@@ -8,9 +8,9 @@ use trawl_common::spider::LinkVerdict;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Link, LinkKind};
 
+use crate::claimed::ClaimedUrl;
+use crate::claimed::new_work::routed;
 use crate::fetch::Fetching;
-use crate::job::ClaimedUrl;
-use crate::job::new_work::routed;
 use crate::programs::say_refused;
 
 /// The links of a page that are within its spider's scope, may be asked for and are not known yet, and what its program
@@ -18,12 +18,12 @@ use crate::programs::say_refused;
 /// led to it: its start may be elsewhere than people wrote, and what links to itself is read already.
 pub(super) fn to_follow(
     fetching: &Fetching,
-    job: &ClaimedUrl,
+    claimed: &ClaimedUrl,
     landed: Option<&CanonicalUrl>,
     links: Vec<Link>,
     requests: Vec<Request>,
 ) -> (Vec<NewWork>, LeftOut) {
-    let ClaimedUrl { url: page, message: Message { crawl, depth, .. }, spider, .. } = job;
+    let ClaimedUrl { url: page, message: Message { crawl, depth, .. }, spider, .. } = claimed;
     let home = landed.filter(|_| *depth == 0).unwrap_or(page);
     let (mut followed, mut left_out, mut left_out_keys) = (Vec::new(), LeftOut::default(), 0);
     let mut take = |work: Work, url: &CanonicalUrl, written: Option<CanonicalUrl>, kind: LinkKind| {
@@ -38,7 +38,7 @@ pub(super) fn to_follow(
             _ if matches!(work, Work::Url(_)) && !spider.fetcher.may_ask(url) => {}
             LinkVerdict::Follow if !spider.spider.urls.takes(url) => left_out.add(Limit::UrlLength, 1),
             LinkVerdict::Follow => {
-                followed.push(NewWork { written, depth, ..routed(&job.message, spider, work, url) });
+                followed.push(NewWork { written, depth, ..routed(&claimed.message, spider, work, url) });
                 return true;
             }
             LinkVerdict::Beyond(limit) => left_out.add(limit, 1),
@@ -47,7 +47,7 @@ pub(super) fn to_follow(
     };
     for Link { url, written, kind, request } in links {
         let Some(request) = request else {
-            let is_itself = job.message.work == url || Some(&url) == landed;
+            let is_itself = claimed.message.work == url || Some(&url) == landed;
             if !is_itself && !fetching.known_links.has(crawl, url.as_str()) {
                 take(Work::Url(url.clone()), &url, written, kind);
             }
@@ -55,7 +55,7 @@ pub(super) fn to_follow(
         };
         match Request::new(url, *request) {
             Ok(request) if fetching.known_links.has(crawl, request.key.as_str()) => {}
-            Ok(request) if job.message.work.request().is_some_and(|own| own.key == request.key) => {}
+            Ok(request) if claimed.message.work.request().is_some_and(|own| own.key == request.key) => {}
             Ok(request) if !spider.fetcher.may_ask(&request.url) => {}
             Ok(request) => {
                 let url = request.url.clone();
@@ -72,7 +72,7 @@ pub(super) fn to_follow(
             refused.push(url);
         }
     }
-    say_refused(&fetching.context.log, &job.message, &refused);
+    say_refused(&fetching.context.log, &claimed.message, &refused);
     left_out.add(Limit::UrlLength, left_out_keys);
     (followed, left_out)
 }

@@ -26,10 +26,10 @@ use self::history::RememberedPage;
 use self::read::read;
 use self::rendered::may_be_rendered;
 use self::without::without_page;
+use crate::claimed::ClaimedUrl;
+use crate::claimed::FailureForProgram;
+use crate::claimed::settlement::Settlement;
 use crate::fetch::Fetching;
-use crate::job::ClaimedUrl;
-use crate::job::FailureForProgram;
-use crate::job::settlement::Settlement;
 use crate::schedule::sessions::Visit;
 
 /// Processes a URL that has its permits.
@@ -46,29 +46,29 @@ use crate::schedule::sessions::Visit;
 /// A file is downloaded instead: it has no history and no cache, and nothing is extracted from it.
 ///
 /// Acting on the outcome is left to `settle`.
-pub(crate) async fn process(fetching: &Fetching, mut job: ClaimedUrl, permit: HostPermit) -> Processed {
-    if let Some((request, carried)) = job.download() {
-        return Processed::Settled(file::settled(fetching, job, request, carried, permit).await);
+pub(crate) async fn process(fetching: &Fetching, mut claimed: ClaimedUrl, permit: HostPermit) -> Processed {
+    if let Some((request, carried)) = claimed.download() {
+        return Processed::Settled(file::settled(fetching, claimed, request, carried, permit).await);
     }
-    let history = match RememberedPage::new(fetching, &job).await {
+    let history = match RememberedPage::new(fetching, &claimed).await {
         Ok(history) => history,
-        Err(outcome) => return Processed::Settled(Settlement::from_job(job, outcome)),
+        Err(outcome) => return Processed::Settled(Settlement::from_url(claimed, outcome)),
     };
     if let Some(skip) = history.reason_to_skip() {
-        return Processed::Settled(Settlement::from_job(job, Outcome::Skipped(skip)));
+        return Processed::Settled(Settlement::from_url(claimed, Outcome::Skipped(skip)));
     }
-    let visit = fetching.sessions.visit(&job.spider);
-    let response = match response(fetching, &mut job, &history, permit, visit.as_ref()).await {
+    let visit = fetching.sessions.visit(&claimed.spider);
+    let response = match response(fetching, &mut claimed, &history, permit, visit.as_ref()).await {
         Ok(response) => response,
         Err(outcome) => {
-            return match FailureForProgram::new(&job, outcome) {
-                Ok(failure) => Processed::Without(Box::new((job, failure))),
-                Err(outcome) => Processed::Settled(without_page(job, history, outcome)),
+            return match FailureForProgram::new(&claimed, outcome) {
+                Ok(failure) => Processed::Without(Box::new((claimed, failure))),
+                Err(outcome) => Processed::Settled(without_page(claimed, history, outcome)),
             };
         }
     };
-    let fetched = Fetched { job, history, response, visit };
-    match fetched.job.reader().is_some() || may_be_rendered(&fetched.job, &fetched.response) {
+    let fetched = Fetched { claimed, history, response, visit };
+    match fetched.claimed.reader().is_some() || may_be_rendered(&fetched.claimed, &fetched.response) {
         true => Processed::ForOthers(Box::new(fetched)),
         false => Processed::Settled(fetched.settled(fetching).await),
     }
@@ -86,7 +86,7 @@ pub(crate) enum Processed {
 
 /// A fetched page.
 pub(crate) struct Fetched {
-    job: ClaimedUrl,
+    claimed: ClaimedUrl,
     history: RememberedPage,
     response: Response,
     visit: Option<Arc<Visit>>,
@@ -95,16 +95,16 @@ pub(crate) struct Fetched {
 impl Fetched {
     /// Renders the page if its spider wants it, reads it, and returns its settlement.
     pub(crate) async fn settled(self, fetching: &Fetching) -> Settlement {
-        let Self { mut job, history, response, visit } = self;
-        match read(fetching, &mut job, &history, response, visit.as_ref()).await {
-            Ok(Some((output, memory))) => Settlement::done(job, output, memory),
-            Ok(None) => Settlement::from_job(job, Outcome::Skipped(Skip::ContentType)),
-            Err(outcome) => Settlement::from_job(job, outcome),
+        let Self { mut claimed, history, response, visit } = self;
+        match read(fetching, &mut claimed, &history, response, visit.as_ref()).await {
+            Ok(Some((output, memory))) => Settlement::done(claimed, output, memory),
+            Ok(None) => Settlement::from_url(claimed, Outcome::Skipped(Skip::ContentType)),
+            Err(outcome) => Settlement::from_url(claimed, outcome),
         }
     }
 }
 
-fn failed(fetching: &Fetching, job: &ClaimedUrl, failure: Failure) -> Outcome {
-    debug!(url = %job.url, class = %failure.class, status = failure.status, error = failure.detail, "failed");
-    job.failed(&fetching.context.settings.retry, failure)
+fn failed(fetching: &Fetching, claimed: &ClaimedUrl, failure: Failure) -> Outcome {
+    debug!(url = %claimed.url, class = %failure.class, status = failure.status, error = failure.detail, "failed");
+    claimed.failed(&fetching.context.settings.retry, failure)
 }

@@ -27,11 +27,11 @@ use super::identity::{Form, form, seen_as};
 use super::items::{item, name};
 use super::links::to_follow;
 use super::rendered::{is_rendered_once_read, is_rendered_unread, rendered};
+use crate::claimed::ClaimedUrl;
+use crate::claimed::items_file::{FileItems, Ids, InFile};
+use crate::claimed::new_work::asked_for;
+use crate::claimed::page_output::PageOutput;
 use crate::fetch::Fetching;
-use crate::job::ClaimedUrl;
-use crate::job::items_file::{FileItems, Ids, InFile};
-use crate::job::new_work::asked_for;
-use crate::job::page_output::PageOutput;
 use crate::programs::{Came, PageAbout, Reading, Unread, read_page};
 use crate::schedule::sessions::Visit;
 
@@ -39,40 +39,40 @@ use crate::schedule::sessions::Visit;
 /// `None` if the spider does not read its type.
 pub(super) async fn read(
     fetching: &Fetching,
-    job: &mut ClaimedUrl,
+    claimed: &mut ClaimedUrl,
     history: &RememberedPage,
     response: Response,
     visit: Option<&Arc<Visit>>,
 ) -> Result<Option<(PageOutput, Option<PageVisit>)>, Outcome> {
-    if job.reader().is_none() && !job.spider.extractor.reads(&response) {
+    if claimed.reader().is_none() && !claimed.spider.extractor.reads(&response) {
         return Ok(None);
     }
-    let is_rendered = is_rendered_unread(job, &response);
+    let is_rendered = is_rendered_unread(claimed, &response);
     let mut response = match is_rendered {
-        true => rendered(fetching, job, response, visit).await?,
+        true => rendered(fetching, claimed, response, visit).await?,
         false => response,
     };
-    let mut reading = self::reading(fetching, job, job.reader(), &response).await?;
-    if !is_rendered && is_rendered_once_read(job, &response, &reading.extraction) {
+    let mut reading = self::reading(fetching, claimed, claimed.reader(), &response).await?;
+    if !is_rendered && is_rendered_once_read(claimed, &response, &reading.extraction) {
         let (kind, lacked) = (reading.extraction.kind, reading.extraction.missing.len());
-        response = rendered(fetching, job, response, visit).await?;
-        reading = self::reading(fetching, job, job.reader(), &response).await?;
+        response = rendered(fetching, claimed, response, visit).await?;
+        reading = self::reading(fetching, claimed, claimed.reader(), &response).await?;
         if lacked > 0 {
-            job.spider.gains.note(kind, &job.url, reading.extraction.missing.len() < lacked);
+            claimed.spider.gains.note(kind, &claimed.url, reading.extraction.missing.len() < lacked);
         }
     }
     match visit {
         Some(visit) if reading.extraction.lapsed => {
-            return Err(fetching.sessions.lapsed(job, visit, "`lapsed.selector` finds something"));
+            return Err(fetching.sessions.lapsed(claimed, visit, "`lapsed.selector` finds something"));
         }
         Some(visit) => visit.prove(),
         None => {}
     }
-    if let Some(outcome) = lacking(fetching, job, &reading.extraction.missing) {
+    if let Some(outcome) = lacking(fetching, claimed, &reading.extraction.missing) {
         return Err(outcome);
     }
     let bytes = response.body.len() as u64;
-    let given = given(fetching, job, history, response, reading).await?;
+    let given = given(fetching, claimed, history, response, reading).await?;
     metrics::page_read(bytes);
     Ok(Some(given))
 }
@@ -80,39 +80,39 @@ pub(super) async fn read(
 /// Returns the results of a page, with the update of the page history.
 pub(super) async fn given(
     fetching: &Fetching,
-    job: &ClaimedUrl,
+    claimed: &ClaimedUrl,
     history: &RememberedPage,
     response: Response,
     Reading { extraction, file, requests, tasks }: Reading,
 ) -> Result<(PageOutput, Option<PageVisit>), Outcome> {
-    let ClaimedUrl { url: own, message, spider, .. } = job;
+    let ClaimedUrl { url: own, message, spider, .. } = claimed;
     let (own_tasks, elsewhere) = asked_for(&fetching.spiders, message, tasks)
-        .map_err(|failure| program_failed(fetching, job, failure))?;
-    let landed = landed(job, &response);
+        .map_err(|failure| program_failed(fetching, claimed, failure))?;
+    let landed = landed(claimed, &response);
     let Extraction { items, links, canonical, left_out, missing, required, unfit, path, list, .. } =
         extraction;
-    let missing = named(job, missing);
-    tell_unfit(job, &unfit);
-    tell_list_end(job, list.as_ref());
-    let (mut links, mut beyond) = to_follow(fetching, job, landed.as_ref(), links, requests);
+    let missing = named(claimed, missing);
+    tell_unfit(claimed, &unfit);
+    tell_list_end(claimed, list.as_ref());
+    let (mut links, mut beyond) = to_follow(fetching, claimed, landed.as_ref(), links, requests);
     beyond.add(Limit::PageLinks, left_out);
     let is_at_limit = list.is_some_and(|list| list.end == Some(ListEnd::Limit));
     beyond.add(Limit::ListPages, u64::from(is_at_limit));
-    let form = form(fetching, job, canonical).await?;
+    let form = form(fetching, claimed, canonical).await?;
     let is_known = matches!(form, Form::Known);
-    let mut items = items_as(job, &form, &response, path, items);
+    let mut items = items_as(claimed, &form, &response, path, items);
     let stood_for = if let Form::Of(canonical) = form { Some(canonical) } else { landed };
     spider.empty_fields.look(&spider.spider, &items);
     let in_file = match &file {
         Some(file) if history.compares() => {
-            Some(InFile::new(file).await.map_err(|failure| program_failed(fetching, job, failure))?)
+            Some(InFile::new(file).await.map_err(|failure| program_failed(fetching, claimed, failure))?)
         }
         _ => None,
     };
-    let memory = history.compare(job, &response, &mut items, in_file, links.len());
+    let memory = history.compare(claimed, &response, &mut items, in_file, links.len());
     let like = file.is_some().then(|| {
         let change = RememberedPage::change(memory.as_ref());
-        Item { change, ..item(job, own, &response, Extracted::default()) }
+        Item { change, ..item(claimed, own, &response, Extracted::default()) }
     });
     let status = Some(response.status).filter(|status| *status > 0);
     let bytes = response.body.len() as u64;
@@ -124,8 +124,8 @@ pub(super) async fn given(
     let duplicates = if is_known { 0 } else { spider.recent_items.count_duplicates(&items) };
     let counted = ItemCounts { is_without, is_login, required, duplicates, ..counted }
         .with_change(RememberedPage::change(memory.as_ref()));
-    let page = page(job, history, items, response);
-    let ids = Ids::ByPlace(name(job, own).to_owned(), page.items.len());
+    let page = page(claimed, history, items, response);
+    let ids = Ids::ByPlace(name(claimed, own).to_owned(), page.items.len());
     let file = file.zip(like).map(|(file, like)| Box::new(FileItems::new(file, &page, like, ids)));
     links.extend(own_tasks);
     let output = PageOutput {
@@ -146,40 +146,40 @@ pub(super) async fn given(
 
 /// Returns the final URL of the redirects, in its canonical form for the spider; `None` for a request, whose key does
 /// not change.
-fn landed(job: &ClaimedUrl, response: &Response) -> Option<CanonicalUrl> {
-    let hop = response.redirected_to.clone().filter(|_| job.request().is_none())?;
-    Some(job.spider.spider.urls.canonical(hop)).filter(|url| *url != job.url)
+fn landed(claimed: &ClaimedUrl, response: &Response) -> Option<CanonicalUrl> {
+    let hop = response.redirected_to.clone().filter(|_| claimed.request().is_none())?;
+    Some(claimed.spider.spider.urls.canonical(hop)).filter(|url| *url != claimed.url)
 }
 
 /// Returns the names of the fields that a page lacks.
-fn named(job: &ClaimedUrl, missing: Vec<Missing>) -> Vec<String> {
+fn named(claimed: &ClaimedUrl, missing: Vec<Missing>) -> Vec<String> {
     let missing: Vec<String> = missing.into_iter().map(|missing| missing.field).collect();
     for field in &missing {
-        debug!(url = %job.url, field, "a required field is missing");
+        debug!(url = %claimed.url, field, "a required field is missing");
     }
     missing
 }
 
 /// Logs the values that are not kept as they were found. That a part is missing shows nowhere else.
-fn tell_unfit(job: &ClaimedUrl, unfit: &[Unfit]) {
+fn tell_unfit(claimed: &ClaimedUrl, unfit: &[Unfit]) {
     for Unfit { field, value, reason, is_cut, .. } in unfit {
         match is_cut {
-            true => warn!(url = %job.url, field, "a value is cut: {reason}"),
-            false => debug!(url = %job.url, field, value, "a value is left out: {reason}"),
+            true => warn!(url = %claimed.url, field, "a value is cut: {reason}"),
+            false => debug!(url = %claimed.url, field, value, "a value is left out: {reason}"),
         }
     }
 }
 
 /// Logs where and why a list ends.
-fn tell_list_end(job: &ClaimedUrl, list: Option<&ListState>) {
+fn tell_list_end(claimed: &ClaimedUrl, list: Option<&ListState>) {
     if let Some(ListState { pages, end: Some(end) }) = list {
-        info!(url = %job.url, crawl = %job.message.crawl.id, pages, "a list ends: {end}");
+        info!(url = %claimed.url, crawl = %claimed.message.crawl.id, pages, "a list ends: {end}");
     }
 }
 
 /// Returns the items of a page in this form. A known page has none.
 fn items_as(
-    job: &ClaimedUrl,
+    claimed: &ClaimedUrl,
     form: &Form,
     response: &Response,
     path: Option<Vec<String>>,
@@ -187,14 +187,14 @@ fn items_as(
 ) -> Vec<Item> {
     let url = match form {
         Form::Known => return Vec::new(),
-        Form::Own => &job.url,
+        Form::Own => &claimed.url,
         Form::Of(url) => url,
     };
-    let referrer = job.message.referrer.as_ref().filter(|_| path.is_some()).map(page_or_task);
+    let referrer = claimed.message.referrer.as_ref().filter(|_| path.is_some()).map(page_or_task);
     let of_page = |extracted| Item {
         path: path.clone(),
         referrer: referrer.clone(),
-        ..item(job, url, response, extracted)
+        ..item(claimed, url, response, extracted)
     };
     extracted.into_iter().map(of_page).collect()
 }
@@ -205,10 +205,10 @@ pub(super) fn page_or_task(key: &Key) -> String {
 }
 
 /// Returns the page for the sinks: its items, and the response if a sink keeps responses.
-fn page(job: &ClaimedUrl, history: &RememberedPage, items: Vec<Item>, response: Response) -> Page {
-    let ClaimedUrl { url, message, spider, .. } = job;
+fn page(claimed: &ClaimedUrl, history: &RememberedPage, items: Vec<Item>, response: Response) -> Page {
+    let ClaimedUrl { url, message, spider, .. } = claimed;
     let keeps_response =
-        job.own_request().is_none() && spider.sinks.iter().any(|sink| sink.keeps_responses());
+        claimed.own_request().is_none() && spider.sinks.iter().any(|sink| sink.keeps_responses());
     let exchange = keeps_response.then(|| {
         let hop = response.redirected_to.as_ref();
         let validators = history.validators_for(hop);
@@ -226,22 +226,22 @@ fn page(job: &ClaimedUrl, history: &RememberedPage, items: Vec<Item>, response: 
 /// Reads a page with the spider's program, or else by its rules.
 async fn reading(
     fetching: &Fetching,
-    job: &ClaimedUrl,
+    claimed: &ClaimedUrl,
     program: Option<&Stream>,
     response: &Response,
 ) -> Result<Reading, Outcome> {
     let begun = Instant::now();
     let reading = match program {
-        Some(program) => read_by(program, fetching, job, response).await,
+        Some(program) => read_by(program, fetching, claimed, response).await,
         None => {
-            let extractor = Arc::clone(&job.spider.extractor);
-            let base = response.redirected_to.clone().unwrap_or_else(|| job.url.clone());
-            let request = job.message.work.request().cloned();
+            let extractor = Arc::clone(&claimed.spider.extractor);
+            let base = response.redirected_to.clone().unwrap_or_else(|| claimed.url.clone());
+            let request = claimed.message.work.request().cloned();
             let extraction = fetching.parser.read(extractor, base, response.clone(), request).await;
-            extraction.map(Reading::new).map_err(|failure| failed(fetching, job, failure))
+            extraction.map(Reading::new).map_err(|failure| failed(fetching, claimed, failure))
         }
     };
-    trace::step(job.message.trace.as_deref(), "extract", begun.elapsed());
+    trace::step(claimed.message.trace.as_deref(), "extract", begun.elapsed());
     reading
 }
 
@@ -249,14 +249,14 @@ async fn reading(
 async fn read_by(
     program: &Stream,
     fetching: &Fetching,
-    job: &ClaimedUrl,
+    claimed: &ClaimedUrl,
     response: &Response,
 ) -> Result<Reading, Outcome> {
     let (landed, came) = (response.redirected_to.as_ref(), Came::Response(response));
-    ask_program(program, fetching, job, landed, came).await?.map_err(|unread| match unread {
-        Unread::Failed(failure) | Unread::SaysFailed(failure) => program_failed(fetching, job, failure),
+    ask_program(program, fetching, claimed, landed, came).await?.map_err(|unread| match unread {
+        Unread::Failed(failure) | Unread::SaysFailed(failure) => program_failed(fetching, claimed, failure),
         Unread::Skipped => Outcome::Skipped(Skip::Handler),
-        Unread::NotRun(why) => not_run(fetching, job, why),
+        Unread::NotRun(why) => not_run(fetching, claimed, why),
     })
 }
 
@@ -264,15 +264,15 @@ async fn read_by(
 pub(super) async fn ask_program(
     program: &Stream,
     fetching: &Fetching,
-    job: &ClaimedUrl,
+    claimed: &ClaimedUrl,
     landed: Option<&CanonicalUrl>,
     came: Came<'_>,
 ) -> Result<Result<Reading, Unread>, Outcome> {
-    let ClaimedUrl { url, message: Message { work, crawl, depth, referrer, .. }, spider, .. } = job;
+    let ClaimedUrl { url, message: Message { work, crawl, depth, referrer, .. }, spider, .. } = claimed;
     let referrer = referrer.as_ref().map(ToString::to_string);
     let (urls, log) = (&spider.spider.urls, &fetching.context.log);
     let about = PageAbout { url, work, landed, crawl, depth: *depth, referrer, urls, log };
-    let watched = fetching.watch.over(&job.message);
+    let watched = fetching.watch.over(&claimed.message);
     tokio::select! {
         biased;
         read = read_page(program, &about, came) => Ok(read),
@@ -281,22 +281,22 @@ pub(super) async fn ask_program(
 }
 
 /// Returns the outcome of a page whose spider's program cannot be run here.
-pub(super) fn not_run(fetching: &Fetching, job: &ClaimedUrl, why: String) -> Outcome {
-    fetching.scheduling.idle_reasons.cannot_run(&fetching.context.health, &job.message, why)
+pub(super) fn not_run(fetching: &Fetching, claimed: &ClaimedUrl, why: String) -> Outcome {
+    fetching.scheduling.idle_reasons.cannot_run(&fetching.context.health, &claimed.message, why)
 }
 
 /// Returns the outcome of a page that the spider's program failed at.
-pub(super) fn program_failed(fetching: &Fetching, job: &ClaimedUrl, failure: Failure) -> Outcome {
-    debug!(url = %job.url, error = failure.detail, "the program failed");
-    job.program_failed(&fetching.context.settings.retry, failure)
+pub(super) fn program_failed(fetching: &Fetching, claimed: &ClaimedUrl, failure: Failure) -> Outcome {
+    debug!(url = %claimed.url, error = failure.detail, "the program failed");
+    claimed.program_failed(&fetching.context.settings.retry, failure)
 }
 
 /// Returns the outcome of a page without required fields; `None` if they are optional.
-fn lacking(fetching: &Fetching, job: &ClaimedUrl, missing: &[Missing]) -> Option<Outcome> {
+fn lacking(fetching: &Fetching, claimed: &ClaimedUrl, missing: &[Missing]) -> Option<Outcome> {
     let Missing { field, required } = missing.iter().max_by_key(|missing| missing.required)?;
     let failure = || Failure::new(Class::Missing, format_args!("the page has no `{field}`"));
     match required {
-        Required::Retry => Some(job.failed_for_now(&fetching.context.settings.retry, failure())),
+        Required::Retry => Some(claimed.failed_for_now(&fetching.context.settings.retry, failure())),
         Required::Fail => Some(Outcome::Failed(failure(), Reason::Final)),
         Required::Warn | Required::No => None,
     }

@@ -14,8 +14,8 @@ use trawl_web::NoPage;
 
 use super::failed;
 use super::response::leads_to_known;
+use crate::claimed::ClaimedUrl;
 use crate::fetch::Fetching;
-use crate::job::ClaimedUrl;
 use crate::proxy::User;
 use crate::proxy::page::OnBehalf;
 use crate::render::Unrendered;
@@ -29,84 +29,87 @@ const RENDERING: &str = "rendering pages";
 const RECOVERY_TIME: Duration = Duration::from_secs(30);
 
 /// Whether a browser may be to render this page.
-pub(super) fn may_be_rendered(job: &ClaimedUrl, response: &Response) -> bool {
-    is_for_browsers(job, response) && rendering(job, response).is_none_or(|rendering| rendering.is_wanted)
+pub(super) fn may_be_rendered(claimed: &ClaimedUrl, response: &Response) -> bool {
+    is_for_browsers(claimed, response) && rendering(claimed, response).is_none_or(|rendering| rendering.is_wanted)
 }
 
 /// Whether a browser renders this page before it is read.
-pub(super) fn is_rendered_unread(job: &ClaimedUrl, response: &Response) -> bool {
-    is_for_browsers(job, response) && rendering(job, response).is_some_and(|rendering| rendering.is_wanted)
+pub(super) fn is_rendered_unread(claimed: &ClaimedUrl, response: &Response) -> bool {
+    is_for_browsers(claimed, response) && rendering(claimed, response).is_some_and(|rendering| rendering.is_wanted)
 }
 
 /// Whether a browser renders this page after it was read as it was sent.
-pub(super) fn is_rendered_once_read(job: &ClaimedUrl, response: &Response, read: &Extraction) -> bool {
-    if !may_be_rendered(job, response) {
+pub(super) fn is_rendered_once_read(claimed: &ClaimedUrl, response: &Response, read: &Extraction) -> bool {
+    if !may_be_rendered(claimed, response) {
         return false;
     }
-    let Rendering { rule, is_wanted } = job.spider.extractor.rendering_once_read(response, read);
-    let is_promising = || rule.render == Render::Always || job.spider.gains.is_promising(read.kind, &job.url);
+    let Rendering { rule, is_wanted } = claimed.spider.extractor.rendering_once_read(response, read);
+    let is_promising =
+        || rule.render == Render::Always || claimed.spider.gains.is_promising(read.kind, &claimed.url);
     is_wanted && is_promising()
 }
 
 /// Whether it is an HTML page of a spider that has a browser.
-fn is_for_browsers(job: &ClaimedUrl, response: &Response) -> bool {
-    job.spider.passage.is_some() && is_html(response.content_type(), &response.body)
+fn is_for_browsers(claimed: &ClaimedUrl, response: &Response) -> bool {
+    claimed.spider.passage.is_some() && is_html(response.content_type(), &response.body)
 }
 
 /// Returns the decision about an HTML page, if it can be made before the page is read.
-fn rendering(job: &ClaimedUrl, response: &Response) -> Option<Rendering> {
-    let request = job.message.work.request().map(|request| &**request);
-    job.spider.extractor.rendering(&job.url, response, request)
+fn rendering(claimed: &ClaimedUrl, response: &Response) -> Option<Rendering> {
+    let request = claimed.message.work.request().map(|request| &**request);
+    claimed.spider.extractor.rendering(&claimed.url, response, request)
 }
 
 /// Returns the response with the document that a page's scripts leave. Scripts that lead elsewhere count as a redirect.
 pub(super) async fn rendered(
     fetching: &Fetching,
-    job: &mut ClaimedUrl,
+    claimed: &mut ClaimedUrl,
     response: Response,
     visit: Option<&Arc<Visit>>,
 ) -> Result<Response, Outcome> {
-    let Some(passage) = job.spider.passage.clone() else { return Ok(response) };
-    let spider = &job.spider;
+    let Some(passage) = claimed.spider.passage.clone() else { return Ok(response) };
+    let spider = &claimed.spider;
     let fetcher = match visit {
         Some(visit) => spider.apart.in_session(Arc::clone(visit) as _),
         None => spider.apart.clone(),
     };
     let (politeness, robots_name) = (spider.politeness.clone(), spider.robots_name.clone());
     let user = User { own: AsSpider { fetcher, politeness, robots_name }, passage };
-    let (crawl, scope) = (Some(job.message.crawl.clone()), spider.scope.clone());
+    let (crawl, scope) = (Some(claimed.message.crawl.clone()), spider.scope.clone());
     let on_behalf = OnBehalf { user, crawl, scope };
-    let (url, before) = (job.url.clone(), response.redirected_to.clone());
-    let watched = fetching.watch.over(&job.message);
+    let (url, before) = (claimed.url.clone(), response.redirected_to.clone());
+    let watched = fetching.watch.over(&claimed.message);
     let rendering = fetching.renderer.render(on_behalf, before.as_ref().unwrap_or(&url), response);
     let rendered = tokio::select! {
         biased;
         rendered = rendering => rendered,
         () = watched.lost() => return Err(Outcome::Republish),
     };
-    let rendered = rendered.map_err(|unrendered| outcome(fetching, job, unrendered))?;
+    let rendered = rendered.map_err(|unrendered| outcome(fetching, claimed, unrendered))?;
     // Scripts may lead back.
     let redirected_to = rendered.redirected_to.filter(|page| *page != url);
     let rendered = Response { redirected_to, ..rendered };
     match rendered.redirected_to.as_ref().filter(|page| Some(*page) != before.as_ref()) {
-        Some(page) if leads_to_known(fetching, job, page).await? => Err(Outcome::Skipped(Skip::Duplicate)),
+        Some(page) if leads_to_known(fetching, claimed, page).await? => {
+            Err(Outcome::Skipped(Skip::Duplicate))
+        }
         _ => Ok(rendered),
     }
 }
 
 /// Returns the outcome of a page that is not rendered. One that is not to blame comes back as if it had not been
 /// fetched.
-fn outcome(fetching: &Fetching, job: &mut ClaimedUrl, unrendered: Unrendered) -> Outcome {
+fn outcome(fetching: &Fetching, claimed: &mut ClaimedUrl, unrendered: Unrendered) -> Outcome {
     match unrendered {
         Unrendered::NoPage(NoPage::Failed(failure)) if failure.class == Class::Crash => {
-            job.failed_for_now(&fetching.context.settings.retry, failure)
+            claimed.failed_for_now(&fetching.context.settings.retry, failure)
         }
-        Unrendered::NoPage(NoPage::Failed(failure)) => failed(fetching, job, failure),
+        Unrendered::NoPage(NoPage::Failed(failure)) => failed(fetching, claimed, failure),
         Unrendered::NoPage(NoPage::OutOfScope(_) | NoPage::Unread(_)) => Outcome::Skipped(Skip::Scope),
         Unrendered::Later(why, after) => {
             let error = Error::new(ErrorKind::Unavailable, why);
             fetching.context.health.report_recent_failure(RENDERING, &error, RECOVERY_TIME);
-            (job.message.slot, job.message.turn) = (None, None);
+            (claimed.message.slot, claimed.message.turn) = (None, None);
             Outcome::Snooze { until: UnixMs::now().plus(after.mul_f64(rand::random_range(1.0..2.0))) }
         }
     }

@@ -17,8 +17,8 @@ use trawl_common::web::response::Response;
 use trawl_extract::{FileType, SNIFFED};
 use trawl_web::{Answer, Fetcher, FileBody, OpenedFile};
 
+use crate::claimed::ClaimedUrl;
 use crate::fetch::Fetching;
-use crate::job::ClaimedUrl;
 use crate::schedule::domains::Domains;
 
 /// Approximate delay before a file is tried again that another attempt still writes to.
@@ -169,11 +169,11 @@ impl Transfer {
         self.latency
     }
 
-    /// Returns the outcome of a job whose file is not complete in spite of a success.
+    /// Returns the outcome of a URL whose file is not complete in spite of a success.
     pub(super) fn outcome(
         &mut self,
         fetching: &Fetching,
-        job: &mut ClaimedUrl,
+        claimed: &mut ClaimedUrl,
         store: &str,
     ) -> Option<Outcome> {
         match self.end.take()? {
@@ -183,10 +183,10 @@ impl Transfer {
             }
             End::Unwanted => Some(Outcome::Skipped(Skip::ContentType)),
             End::Changed => {
-                (job.message.slot, job.message.turn) = (None, None);
+                (claimed.message.slot, claimed.message.turn) = (None, None);
                 Some(Outcome::Snooze { until: UnixMs::now() })
             }
-            End::Unwritten(error) => Some(unwritten(fetching, job, store, &error)),
+            End::Unwritten(error) => Some(unwritten(fetching, claimed, store, &error)),
         }
     }
 
@@ -199,9 +199,14 @@ impl Transfer {
     }
 }
 
-/// Returns the outcome of a job whose file cannot be written: it waits until the store of this name takes it, unless no
+/// Returns the outcome of a URL whose file cannot be written: it waits until the store of this name takes it, unless no
 /// file can have its name.
-pub(super) fn unwritten(fetching: &Fetching, job: &mut ClaimedUrl, store: &str, error: &Error) -> Outcome {
+pub(super) fn unwritten(
+    fetching: &Fetching,
+    claimed: &mut ClaimedUrl,
+    store: &str,
+    error: &Error,
+) -> Outcome {
     let delay = match error.kind {
         ErrorKind::Refused => {
             return Outcome::Failed(Failure::new(Class::Machine, error), Reason::Final);
@@ -209,11 +214,11 @@ pub(super) fn unwritten(fetching: &Fetching, job: &mut ClaimedUrl, store: &str, 
         // The attempt that writes to it belongs to a lease that has lapsed, and is about to end.
         ErrorKind::Busy => BUSY_DELAY,
         _ => {
-            let what = of_spider(&job.message.crawl.spider, store);
+            let what = of_spider(&claimed.message.crawl.spider, store);
             fetching.context.health.report_recent_failure(&what, error, RECOVERY_TIME);
             RETRY_DELAY
         }
     };
-    (job.message.slot, job.message.turn) = (None, None);
+    (claimed.message.slot, claimed.message.turn) = (None, None);
     Outcome::Snooze { until: UnixMs::now().plus(delay.mul_f64(random_range(1.0..2.0))) }
 }

@@ -39,7 +39,7 @@ pub(crate) use self::speed::SLOW_PAGE;
 use self::speed::Speed;
 use self::state::State;
 pub(crate) use self::under_way::UnderWay;
-use crate::job::ClaimedUrl;
+use crate::claimed::ClaimedUrl;
 use crate::telemetry::lateness::Lateness;
 
 /// Number of separate threads: each response may keep one of them busy.
@@ -66,8 +66,8 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    pub(crate) fn new(job: &ClaimedUrl) -> Self {
-        Self { domain: HostKey::domain(&job.target().host()), since: job.message.since }
+    pub(crate) fn new(claimed: &ClaimedUrl) -> Self {
+        Self { domain: HostKey::domain(&claimed.target().host()), since: claimed.message.since }
     }
 }
 

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
-use crate::job::ClaimedUrl;
-use crate::job::settlement::Settlement;
+use crate::claimed::ClaimedUrl;
+use crate::claimed::settlement::Settlement;
 
 /// The shortest time for which a URL is put off.
 pub(super) const MIN_WAIT: Duration = Duration::from_secs(1);
@@ -38,9 +38,9 @@ impl Away {
     }
 
     /// Returns the settlement of the URL.
-    pub(crate) fn settle(self, mut job: ClaimedUrl) -> Settlement {
-        job.message.since = Some(self.since);
-        Settlement::snooze(job, self.until())
+    pub(crate) fn settle(self, mut claimed: ClaimedUrl) -> Settlement {
+        claimed.message.since = Some(self.since);
+        Settlement::snooze(claimed, self.until())
     }
 }
 

@@ -28,8 +28,8 @@ use trawl_common::time::UnixMs;
 use self::entry::Entry;
 use self::login::{LogIn, NoLogin};
 pub(crate) use self::visit::Visit;
+use crate::claimed::ClaimedUrl;
 use crate::context::Context;
-use crate::job::ClaimedUrl;
 use crate::parse::Parser;
 use crate::schedule::Scheduling;
 use crate::schedule::polite::{AsSpider, PoliteClient};
@@ -98,13 +98,13 @@ impl Sessions {
         Self { context, store, control, asker: asker.clone(), parser, idle_reasons, known, begun }
     }
 
-    /// Returns where a job waits for its session, which is here only if there is room; `None` if its spider keeps no
+    /// Returns where a URL waits for its session, which is here only if there is room; `None` if its spider keeps no
     /// session, or that is ready.
-    pub(crate) fn hold(&self, job: &ClaimedUrl, has_room: impl FnOnce() -> bool) -> Option<Hold> {
-        let session = job.spider.session.as_ref()?;
+    pub(crate) fn hold(&self, claimed: &ClaimedUrl, has_room: impl FnOnce() -> bool) -> Option<Hold> {
+        let session = claimed.spider.session.as_ref()?;
         let now = UnixMs::now();
-        let next = self.ready_at(session, job, now)?;
-        let key = job.spider.politeness.host_policy(&job.target().host()).key;
+        let next = self.ready_at(session, claimed, now)?;
+        let key = claimed.spider.politeness.host_policy(&claimed.target().host()).key;
         let hold = match next {
             next if next > now => Hold::Away(next.min(now.plus(MAX_SNOOZE))),
             _ if has_room() => Hold::Here(CHECK_INTERVAL),
@@ -115,7 +115,7 @@ impl Sessions {
     }
 
     /// Returns when the next log-in of a session may begin, as far as it needs one; `None` if it is ready.
-    fn ready_at(&self, session: &SpiderSession, job: &ClaimedUrl, now: UnixMs) -> Option<UnixMs> {
+    fn ready_at(&self, session: &SpiderSession, claimed: &ClaimedUrl, now: UnixMs) -> Option<UnixMs> {
         let entry = self.entry(&session.id);
         let mut inner = entry.inner.lock();
         inner.mark_used();
@@ -126,12 +126,12 @@ impl Sessions {
         if !is_lacking && !is_held {
             inner.waiting.clear();
             // A page that shows the log-in form whatever happens must not keep the others waiting.
-            return (job.message.lapses > 0 && inner.is_on_trial()).then_some(now);
+            return (claimed.message.lapses > 0 && inner.is_on_trial()).then_some(now);
         }
         let next = state.waits_until(now).filter(|_| is_lacking && !is_held);
-        inner.waiting.insert(job.message.crawl.clone());
+        inner.waiting.insert(claimed.message.crawl.clone());
         if is_lacking {
-            inner.wanted_by = Some(Arc::clone(&job.spider));
+            inner.wanted_by = Some(Arc::clone(&claimed.spider));
         }
         Some(next.unwrap_or(now))
     }
@@ -143,10 +143,10 @@ impl Sessions {
         Some(Arc::new(Visit { entry, spider: Arc::clone(spider), logins }))
     }
 
-    /// Returns the outcome of a job whose page shows that its session has lapsed, by this sign: it is asked for again
+    /// Returns the outcome of a URL whose page shows that its session has lapsed, by this sign: it is asked for again
     /// after a log-in, unless it looked so again and again.
-    pub(crate) fn lapsed(&self, job: &mut ClaimedUrl, visit: &Visit, sign: &str) -> Outcome {
-        let message = &mut job.message;
+    pub(crate) fn lapsed(&self, claimed: &mut ClaimedUrl, visit: &Visit, sign: &str) -> Outcome {
+        let message = &mut claimed.message;
         (message.hop, message.slot, message.turn) = (None, None, None);
         let mut inner = visit.entry.inner.lock();
         inner.look_again();
@@ -158,7 +158,7 @@ impl Sessions {
                 return Outcome::Failed(Failure::new(Class::Banned, why), Reason::Final);
             }
             if inner.lapsed != Some(visit.logins) {
-                info!(session = %visit.entry.id, url = %job.url, "the session has lapsed: {sign}");
+                info!(session = %visit.entry.id, url = %claimed.url, "the session has lapsed: {sign}");
             }
             inner.lapsed = Some(visit.logins);
         }

@@ -18,9 +18,9 @@ impl FailureForProgram {
     /// Returns the failure of an attempt for its program. Returns the outcome unchanged if the program does
     /// not handle it: the program reads no pages, the request does not ask for failures, or trawl handles the
     /// outcome itself.
-    pub(crate) fn new(job: &ClaimedUrl, outcome: Outcome) -> Result<Self, Outcome> {
-        let wanted = job.reader().and(job.request()).and_then(|request| request.new.failures);
-        let attempt = job.attempts + 1;
+    pub(crate) fn new(claimed: &ClaimedUrl, outcome: Outcome) -> Result<Self, Outcome> {
+        let wanted = claimed.reader().and(claimed.request()).and_then(|request| request.new.failures);
+        let attempt = claimed.attempts + 1;
         let view = wanted.and_then(|wanted| match &outcome {
             Outcome::Failed(failure, _) => Some(failed(failure, attempt)),
             Outcome::Retry { failure, .. } => (wanted == Failures::Each).then(|| failed(failure, attempt)),

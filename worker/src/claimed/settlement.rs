@@ -34,7 +34,7 @@ pub(crate) struct Handled {
     pub(crate) memory: Option<PageVisit>,
     /// How long it was processed, if its fetch started.
     pub(crate) took: Option<Duration>,
-    /// The permit of a job that runs alone, which frees it for the next one when this is settled, or has waited for its
+    /// The permit of a URL that runs alone, which frees it for the next one when this is settled, or has waited for its
     /// sinks for long.
     pub(crate) slot: Option<OwnedSemaphorePermit>,
     /// The place of a page in flight, which is freed when its many links are admitted.
@@ -91,26 +91,26 @@ impl Settlement {
         Self(Box::new(Handled { message, attempts, result, memory, took, slot, place }))
     }
 
-    /// Creates the settlement of a URL or a task that does not get as far as a job.
+    /// Creates the settlement of a URL or a task whose spider was not looked for.
     pub(crate) fn new(message: Message, outcome: Outcome) -> Self {
         Self::with_result(message, 0, Err(outcome))
     }
 
-    /// Creates the settlement of a job.
-    pub(crate) fn from_job(job: ClaimedUrl, outcome: Outcome) -> Self {
-        Self::with_result(job.message, job.attempts, Err(outcome))
+    /// Creates the settlement of a URL.
+    pub(crate) fn from_url(claimed: ClaimedUrl, outcome: Outcome) -> Self {
+        Self::with_result(claimed.message, claimed.attempts, Err(outcome))
     }
 
-    /// Creates the settlement of a job that comes back later, and asks for another slot then.
-    pub(crate) fn snooze(mut job: ClaimedUrl, until: UnixMs) -> Self {
-        job.message.slot = None;
-        Self::from_job(job, Outcome::Snooze { until })
+    /// Creates the settlement of a URL that comes back later, and asks for another slot then.
+    pub(crate) fn snooze(mut claimed: ClaimedUrl, until: UnixMs) -> Self {
+        claimed.message.slot = None;
+        Self::from_url(claimed, Outcome::Snooze { until })
     }
 
     /// Creates the settlement of a page, which from now on waits for its spider's sinks if it has anything for them.
-    pub(crate) fn done(job: ClaimedUrl, output: PageOutput, memory: Option<PageVisit>) -> Self {
+    pub(crate) fn done(claimed: ClaimedUrl, output: PageOutput, memory: Option<PageVisit>) -> Self {
         output.await_sinks();
-        Self::with_result(job.message, job.attempts, Ok(output)).remembering(memory)
+        Self::with_result(claimed.message, claimed.attempts, Ok(output)).remembering(memory)
     }
 
     /// Creates the settlement of a task, which from now on waits for its spider's sinks if it has anything for them.
@@ -133,7 +133,7 @@ impl Settlement {
         self
     }
 
-    /// Sets the slot of a job that runs alone: its start ends when it is settled, not before.
+    /// Sets the slot of a URL that runs alone: its start ends when it is settled, not before.
     pub(crate) fn with_slot(mut self, slot: Option<OwnedSemaphorePermit>) -> Self {
         self.0.slot = slot;
         self
@@ -160,7 +160,7 @@ impl Settlement {
         self.0.links() > MANY_LINKS
     }
 
-    /// Takes the slot away. When it is dropped, the next job that runs alone may start.
+    /// Takes the slot away. When it is dropped, the next URL that runs alone may start.
     pub(crate) fn take_slot(&mut self) -> Option<OwnedSemaphorePermit> {
         self.0.slot.take()
     }

@@ -115,7 +115,7 @@ impl ClaimedUrl {
         led_by(&self.message).unwrap_or_else(|| HostKey::domain(&self.url.host()))
     }
 
-    /// Returns where redirects have led. Another spelling of the job's own URL is the same page.
+    /// Returns where redirects have led. Another spelling of the URL itself is the same page.
     pub(crate) fn redirected_to(&self) -> Option<CanonicalUrl> {
         let hop = self.message.hop.as_ref().map(|hop| hop.url.normalised());
         hop.filter(|hop| *hop != self.url)
