@@ -12,7 +12,7 @@ use trawl_common::frontier::Key;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    Engine, Fatal, History, Join, Joined, Joining, Opening, PageHistories, Result, Session,
+    CrawlSession, Engine, Fatal, History, Join, Joined, Joining, Opening, PageHistories, Result,
 };
 
 use crate::broker::Broker;
@@ -86,7 +86,7 @@ impl Join for Coordinator {
 
 #[async_trait]
 impl Engine for Coordinator {
-    async fn open(&self, opening: Opening, health: Arc<Health>) -> Result<Box<dyn Session>> {
+    async fn open(&self, opening: Opening, health: Arc<Health>) -> Result<Box<dyn CrawlSession>> {
         let (records, broker) = (Arc::clone(&self.records), Arc::clone(&self.broker));
         Ok(Box::new(LeasedSession::open(records, broker, opening, health).await?))
     }

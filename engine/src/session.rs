@@ -14,7 +14,7 @@ use trawl_common::frontier::message::Message;
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Error, ErrorKind, NewWork, Opening, Result, Session, SourcesRead, Terms, one_each,
+    CrawlSession, Error, ErrorKind, NewWork, Opening, Result, SourcesRead, Terms, one_each,
 };
 use trawl_common::trace::Admission;
 
@@ -78,7 +78,7 @@ impl LeasedSession {
 }
 
 #[async_trait]
-impl Session for LeasedSession {
+impl CrawlSession for LeasedSession {
     fn crawl(&self) -> &CrawlRef {
         &self.held.crawl
     }

@@ -16,8 +16,8 @@ use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{
-    BeatReply, Claim, Claimed, Completion, Disposition, Fatal, Finish, Frontier, Heartbeat, Hosts, Joined,
-    NewWork, Session, Settlement, Terms,
+    BeatReply, Claim, Claimed, Completion, CrawlSession, Disposition, Fatal, Finish, Frontier, Heartbeat,
+    Hosts, Joined, NewWork, Settlement, Terms,
 };
 use trawl_common::settings::{self, Politeness, Settings};
 use trawl_common::task::NewTask;
@@ -229,7 +229,7 @@ impl Fixture {
     }
 
     /// Opens a crawl, for its sources to be read.
-    pub(crate) async fn session(&self, id: &str, spider: &str) -> (CrawlRef, Box<dyn Session>) {
+    pub(crate) async fn session(&self, id: &str, spider: &str) -> (CrawlRef, Box<dyn CrawlSession>) {
         support::open(&self.backend, id, spider, Terms::default()).await
     }
 

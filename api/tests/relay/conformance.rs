@@ -8,7 +8,7 @@ use trawl_backends::embedded::Embedded;
 use trawl_common::frontier::Key;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Access, Engine, Join, Joined, Joining, Opening, Result, Session};
+use trawl_common::ports::{Access, CrawlSession, Engine, Join, Joined, Joining, Opening, Result};
 use trawl_testkit::conformance::carrying::Carrier;
 use trawl_testkit::conformance::hosts::{Frugal, HostPorts};
 
@@ -32,7 +32,7 @@ impl Join for Relayed {
 
 #[async_trait]
 impl Engine for Relayed {
-    async fn open(&self, opening: Opening, health: Arc<Health>) -> Result<Box<dyn Session>> {
+    async fn open(&self, opening: Opening, health: Arc<Health>) -> Result<Box<dyn CrawlSession>> {
         self.engine.open(opening, health).await
     }
 

@@ -16,7 +16,7 @@ use trawl_backends::sinks::Sinks;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Error, ErrorKind, Hosts, Joined, Joining, NewWork, Opening, Session, Terms, WorkerPorts,
+    CrawlSession, Error, ErrorKind, Hosts, Joined, Joining, NewWork, Opening, Terms, WorkerPorts,
 };
 use trawl_common::project::{Source, Wanted};
 use trawl_common::settings::{self, Dedup, Settings};
@@ -143,7 +143,7 @@ pub(crate) async fn open(
     id: &str,
     spider: &str,
     terms: Terms,
-) -> (CrawlRef, Box<dyn Session>) {
+) -> (CrawlRef, Box<dyn CrawlSession>) {
     let crawl = CrawlRef { id: id.parse().unwrap(), spider: spider.parse().unwrap() };
     let opening = Opening {
         judging: None,

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use trawl_common::frontier::Key;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Engine, Fatal, Join, Joined, Joining, Opening, Result, Session};
+use trawl_common::ports::{CrawlSession, Engine, Fatal, Join, Joined, Joining, Opening, Result};
 
 use crate::embedded::admission::session::EmbeddedSession;
 use crate::embedded::crawls::commands;
@@ -43,7 +43,7 @@ impl Join for EmbeddedEngine {
 
 #[async_trait]
 impl Engine for EmbeddedEngine {
-    async fn open(&self, opening: Opening, health: Arc<Health>) -> Result<Box<dyn Session>> {
+    async fn open(&self, opening: Opening, health: Arc<Health>) -> Result<Box<dyn CrawlSession>> {
         Ok(Box::new(EmbeddedSession::open(Arc::clone(&self.store), opening, health).await?))
     }
 

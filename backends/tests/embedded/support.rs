@@ -15,8 +15,8 @@ use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::politeness::gcra::{Pace, SlotRequest, Standing};
 use trawl_common::ports::{
-    Claim, Claimed, Completion, Disposition, Finish, Frontier, HostSlotRequest, Joined, Joining, NewWork,
-    Opening, Session, Settlement, Terms,
+    Claim, Claimed, Completion, CrawlSession, Disposition, Finish, Frontier, HostSlotRequest, Joined,
+    Joining, NewWork, Opening, Settlement, Terms,
 };
 use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
@@ -61,7 +61,7 @@ pub(super) fn page(number: usize) -> NewWork {
     NewWork::seed(url, Lane::Bulk)
 }
 
-pub(super) async fn open_crawl(engine: &Embedded, crawl: CrawlRef) -> Box<dyn Session> {
+pub(super) async fn open_crawl(engine: &Embedded, crawl: CrawlRef) -> Box<dyn CrawlSession> {
     let opening = Opening {
         judging: None,
         crawl,
@@ -74,7 +74,7 @@ pub(super) async fn open_crawl(engine: &Embedded, crawl: CrawlRef) -> Box<dyn Se
     engine.engine().open(opening, Arc::default()).await.unwrap()
 }
 
-pub(super) async fn admit(engine: &Embedded, numbers: std::ops::Range<usize>) -> Box<dyn Session> {
+pub(super) async fn admit(engine: &Embedded, numbers: std::ops::Range<usize>) -> Box<dyn CrawlSession> {
     let session = open_crawl(engine, crawl()).await;
     let pages: Vec<NewWork> = numbers.map(page).collect();
     session.admit(&pages).await.unwrap();

@@ -30,7 +30,7 @@ pub trait Engine: Join {
     ///
     /// Fails with `Busy` while another session has a lease for another crawl of the spider, and with `Stale` if the
     /// crawl is over.
-    async fn open(&self, opening: Opening, health: Arc<Health>) -> Result<Box<dyn Session>>;
+    async fn open(&self, opening: Opening, health: Arc<Health>) -> Result<Box<dyn CrawlSession>>;
 
     /// Removes URLs and tasks from the list of failed ones of `from` and admits them anew, with no failure counted, to
     /// the same crawl or to another of the same spider. Returns their number once none of them can be lost. Fails with
@@ -146,7 +146,7 @@ impl SourcesRead {
 /// The right to admit URLs to a crawl, held until it is closed or dropped. A lease that has lapsed, or that the store
 /// has forgotten, is taken again if possible.
 #[async_trait]
-pub trait Session: Send + Sync {
+pub trait CrawlSession: Send + Sync {
     /// The crawl.
     fn crawl(&self) -> &CrawlRef;
 
@@ -167,7 +167,7 @@ pub trait Session: Send + Sync {
         self.close_read(None).await
     }
 
-    /// Releases the lease like [`Session::close`]. `read` is the result of reading the sources, which counts once
+    /// Releases the lease like [`CrawlSession::close`]. `read` is the result of reading the sources, which counts once
     /// however often they are read.
     async fn close_read(self: Box<Self>, read: Option<SourcesRead>) -> Result<()>;
 

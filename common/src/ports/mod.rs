@@ -9,7 +9,7 @@
 //! | [`Engine`] | opening a crawl, replaying dead letters |
 //! | [`Join`], [`SpiderTexts`], [`HoldCrawl`], [`LastVisits`] | a worker: the parts of larger ports that it uses |
 //! | [`Frontier`] | a worker: claim, start, settle, release |
-//! | [`Session`] | the producer: admit |
+//! | [`CrawlSession`] | the producer: admit |
 //! | [`Control`], [`HostControl`] | people's commands |
 //! | [`Jobs`] | submitting crawls, and running them |
 //! | [`SpiderStore`] | deploying spiders, and reading them for jobs |
@@ -52,7 +52,7 @@ use std::sync::Arc;
 
 pub use cache::Cache;
 pub use control::{Control, FailedPage, HoldCrawl};
-pub use engine::{Engine, Join, Joined, Joining, Opening, Requests, Session, SourcesRead};
+pub use engine::{CrawlSession, Engine, Join, Joined, Joining, Opening, Requests, SourcesRead};
 pub use error::{Error, ErrorKind, Fatal, Result, one_each};
 pub use files::{FileContent, FileStore, Left, PartialFile, Resume};
 pub use frontier::{

@@ -15,7 +15,7 @@ use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::health::Health;
 use trawl_common::metrics;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{NewWork, Ports, Result, Session};
+use trawl_common::ports::{CrawlSession, NewWork, Ports, Result};
 use trawl_common::time::UnixMs;
 
 use crate::admission::backlog::Backlog;
@@ -31,7 +31,7 @@ const CONCURRENCY: usize = 4;
 pub(crate) async fn run(
     ports: &Ports,
     health: &Health,
-    session: &dyn Session,
+    session: &dyn CrawlSession,
     findings: mpsc::Receiver<Vec<Finding>>,
     backlog: Backlog,
     progress: &Progress,
@@ -61,7 +61,7 @@ pub(crate) async fn run(
 /// 3. Admits the rest: from then on they cannot be lost.
 /// 4. Counts those that were seen because they failed before.
 async fn admit(
-    session: &dyn Session,
+    session: &dyn CrawlSession,
     due: &RecrawlFilter<'_>,
     failed: &FailedBefore<'_>,
     bundle: Vec<Finding>,

@@ -16,7 +16,7 @@ use trawl_common::frontier::Task;
 use trawl_common::health::Health;
 use trawl_common::list::{self, Line};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
-use trawl_common::ports::{NewWork, Opening, Session, SourcesRead, Terms};
+use trawl_common::ports::{CrawlSession, NewWork, Opening, SourcesRead, Terms};
 use trawl_common::priority::Priority;
 use trawl_common::spider::{Judging, SpiderText, crawl_for};
 use trawl_common::task::{NewTask, Recipe, Unique};
@@ -162,7 +162,7 @@ impl Args {
 
     async fn admit(
         &self,
-        session: &dyn Session,
+        session: &dyn CrawlSession,
         mut lines: mpsc::Receiver<Result<Line<NewTask>, io::Error>>,
         crawl: &CrawlRef,
     ) -> Result<Answer, Fail> {

@@ -19,8 +19,8 @@ use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::rate::Rate;
 use trawl_common::ports::{
-    Activity, BeatReply, Claim, Claimed, Completion, Disposition, Engine, Fatal, FileStore, Frontier,
-    Heartbeat, Join, Joined, Joining, Opening, Page, PageHistories, PageVisit, Ports, Result, Session,
+    Activity, BeatReply, Claim, Claimed, Completion, CrawlSession, Disposition, Engine, Fatal, FileStore,
+    Frontier, Heartbeat, Join, Joined, Joining, Opening, Page, PageHistories, PageVisit, Ports, Result,
     Settled, Settlement, Sink, SinkFactory,
 };
 use trawl_common::settings::{FileSink, Settings, SinkSettings};
@@ -60,7 +60,7 @@ impl Join for DeadlyEngine {
 
 #[async_trait]
 impl Engine for DeadlyEngine {
-    async fn open(&self, opening: Opening, health: Arc<Health>) -> Result<Box<dyn Session>> {
+    async fn open(&self, opening: Opening, health: Arc<Health>) -> Result<Box<dyn CrawlSession>> {
         self.engine.open(opening, health).await
     }
 

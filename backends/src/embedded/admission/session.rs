@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{NewWork, Opening, Result, Session, SourcesRead, Terms};
+use trawl_common::ports::{CrawlSession, NewWork, Opening, Result, SourcesRead, Terms};
 
 use crate::embedded::admission;
 use crate::embedded::admission::leases::Token;
@@ -44,7 +44,7 @@ impl EmbeddedSession {
 }
 
 #[async_trait]
-impl Session for EmbeddedSession {
+impl CrawlSession for EmbeddedSession {
     fn crawl(&self) -> &CrawlRef {
         &self.crawl
     }

@@ -8,7 +8,7 @@ use crate::frontier::Key;
 use crate::frontier::crawl::CrawlStats;
 use crate::health::Health;
 use crate::names::{CrawlId, CrawlRef};
-use crate::ports::{Control, Engine, Error, ErrorKind, Opening, Result, Session, Stats, Terms};
+use crate::ports::{Control, CrawlSession, Engine, Error, ErrorKind, Opening, Result, Stats, Terms};
 
 /// How long the replay of a process that dies keeps its crawl open.
 const LEASE: Duration = Duration::from_secs(60);
@@ -19,7 +19,7 @@ pub struct Replay<'a> {
     engine: &'a dyn Engine,
     from: CrawlRef,
     into: CrawlRef,
-    session: Option<Box<dyn Session>>,
+    session: Option<Box<dyn CrawlSession>>,
 }
 
 impl<'a> Replay<'a> {

@@ -8,7 +8,9 @@ use trawl_common::frontier::StartReply;
 use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::judging::{Judging, Quality};
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::ports::{BeatReply, ErrorKind, Heartbeat, NewWork, Result, Session, Settlement, Terms};
+use trawl_common::ports::{
+    BeatReply, CrawlSession, ErrorKind, Heartbeat, NewWork, Result, Settlement, Terms,
+};
 use trawl_common::time::UnixMs;
 
 use super::{Carrier, done, kind};
@@ -357,7 +359,7 @@ pub async fn who_reads_sources_for_a_cancelled_crawl_may_open_another(carrier: &
     next.close().await
 }
 
-async fn admitted(session: &dyn Session, case: &Case, count: usize) -> Result<Vec<bool>> {
+async fn admitted(session: &dyn CrawlSession, case: &Case, count: usize) -> Result<Vec<bool>> {
     let urls: Vec<NewWork> = (0..count).map(|number| case.new_work(number)).collect();
     session.admit(&urls).await
 }

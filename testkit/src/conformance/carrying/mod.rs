@@ -1,4 +1,4 @@
-//! The promises of an engine to its callers: the producer's [`Session`], the worker's
+//! The promises of an engine to its callers: the producer's [`CrawlSession`], the worker's
 //! [`Frontier`](trawl_common::ports::Frontier), and the people who replay dead letters.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use trawl_common::frontier::judging::Judging;
 use trawl_common::health::Health;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{
-    Control, Engine, Joined, Joining, NewWork, Opening, PageHistories, Result, Session, Stats, Terms,
+    Control, CrawlSession, Engine, Joined, Joining, NewWork, Opening, PageHistories, Result, Stats, Terms,
 };
 use trawl_common::settings::Settings;
 
@@ -273,7 +273,7 @@ impl Carrier {
         Worker { frontier, stop, maintenance: JoinSet::from_iter([maintenance]) }
     }
 
-    async fn open(&self, case: &Case, terms: Terms) -> Result<Box<dyn Session>> {
+    async fn open(&self, case: &Case, terms: Terms) -> Result<Box<dyn CrawlSession>> {
         let opening = Opening {
             judging: None,
             crawl: case.crawl.clone(),
@@ -287,14 +287,14 @@ impl Carrier {
     }
 
     /// Opens a crawl that is judged so.
-    async fn open_judged(&self, case: &Case, judging: Judging) -> Result<Box<dyn Session>> {
+    async fn open_judged(&self, case: &Case, judging: Judging) -> Result<Box<dyn CrawlSession>> {
         let (crawl, terms, judging) = (case.crawl.clone(), Terms::default(), Some(judging));
         let opening = Opening { judging, crawl, terms, text: None, is_new: true, lease: LONG, reads: None };
         self.engine.open(opening, Arc::clone(&self.health)).await
     }
 
     /// Opens a crawl that may have been opened before.
-    async fn reopen(&self, case: &Case, lease: Duration) -> Result<Box<dyn Session>> {
+    async fn reopen(&self, case: &Case, lease: Duration) -> Result<Box<dyn CrawlSession>> {
         let opening = Opening {
             judging: None,
             crawl: case.crawl.clone(),
@@ -308,7 +308,7 @@ impl Carrier {
     }
 
     /// Opens a crawl to read the sources with this number.
-    async fn read(&self, case: &Case, sources: u64, lease: Duration) -> Result<Box<dyn Session>> {
+    async fn read(&self, case: &Case, sources: u64, lease: Duration) -> Result<Box<dyn CrawlSession>> {
         let (crawl, terms) = (case.crawl.clone(), Terms::default());
         let opening =
             Opening { judging: None, crawl, terms, text: None, reads: Some(sources), is_new: false, lease };

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use tokio::time::sleep;
 use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::ports::{Claim, Disposition, ErrorKind, NewWork, Result, Session, Settlement};
+use trawl_common::ports::{Claim, CrawlSession, Disposition, ErrorKind, NewWork, Result, Settlement};
 
 use self::model::Model;
 use super::worker::delay;
@@ -118,7 +118,7 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// The state that is lost in a crash.
 struct Process {
     carrier: Carrier,
-    session: Option<Box<dyn Session>>,
+    session: Option<Box<dyn CrawlSession>>,
     workers: [Worker; 2],
 }
 
