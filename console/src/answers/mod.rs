@@ -369,18 +369,15 @@ pub(crate) struct Counted {
     pub(crate) more: bool,
 }
 
-/// The result of replaying dead letters.
+/// The result of replaying or purging dead letters.
 #[derive(Deserialize)]
-pub(crate) struct Replayed {
-    pub(crate) sent: u64,
+pub(crate) struct Changed {
+    /// The number of dead letters.
+    #[serde(alias = "sent", alias = "purged")]
+    pub(crate) number: u64,
+    /// The crawls of the URLs that were sent again.
+    #[serde(default)]
     pub(crate) crawls: Vec<String>,
-    pub(crate) next: Option<String>,
-}
-
-/// The result of purging dead letters.
-#[derive(Deserialize)]
-pub(crate) struct Purged {
-    pub(crate) purged: u64,
     pub(crate) next: Option<String>,
 }
 

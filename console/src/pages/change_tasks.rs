@@ -7,7 +7,7 @@ use trawl_common::text::counted;
 use super::Nothing;
 use super::task::OfCrawl;
 use crate::address;
-use crate::answers::{CancelledTasks, Replayed};
+use crate::answers::{CancelledTasks, Changed};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, Segments, written};
@@ -58,7 +58,7 @@ pub(crate) async fn retry(
     Posted(Nothing {}): Posted<Nothing>,
 ) -> Answer {
     let order = ToReplay { urls: [&task], crawl: written(&crawl) };
-    let Replayed { crawls, .. } = visit.ask(Call::post(&["dead-letters", "replay"]).body(&order)).await?;
+    let Changed { crawls, .. } = visit.ask(Call::post(&["dead-letters", "replay"]).body(&order)).await?;
     match crawls.first() {
         Some(crawl) => Ok(to(&address::task(&task, Some(crawl)))),
         None => Err(Failure::malformed(format!("{task} is no dead letter: it was tried again, or purged"))),

@@ -1,15 +1,20 @@
 //! Dead letters: the list, a single one, replaying and purging them.
 
+use std::sync::Arc;
+
 use askama::Template;
 use axum::http::StatusCode;
+use axum::routing::{MethodRouter, post};
 use serde::Deserialize;
 use strum::VariantNames;
 use trawl_common::frontier::outcome::Reason;
 use trawl_common::text::counted;
 
+use super::filled::{self, Spot};
 use super::selection::Selection;
+use crate::Console;
 use crate::address;
-use crate::answers::{Counted, DeadLetter, DeadLetters, Purged, Replayed};
+use crate::answers::{Changed, Counted, DeadLetter, DeadLetters};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, written};
@@ -95,30 +100,15 @@ impl DeadLetter {
 
 pub(crate) async fn list(visit: Visit, Asked(said): Asked<Said>) -> Answer {
     let selection = said.selection();
-    let skip: usize = written(&said.skip).and_then(|skip| skip.parse().ok()).unwrap_or_default();
-    let is_first = said.cursor.is_none() && skip == 0;
-    let (mut letters, mut at) = (Vec::new(), Some((said.cursor, skip)));
-    for _ in 0..MAX_REQUESTS {
-        let Some((cursor, skip)) = at.take() else { break };
+    let from = Spot::new(said.cursor, &said.skip);
+    let is_first = from.is_first();
+    let ask = async |cursor: Option<String>| {
         let call = selection.call().with_any("cursor", cursor.as_deref());
         let DeadLetters { dead_letters, next } = visit.ask(call).await?;
-        let (count, left) = (dead_letters.len(), PAGE_SIZE - letters.len());
-        letters.extend(dead_letters.into_iter().skip(skip).take(left));
-        at = match count > skip.saturating_add(left) {
-            true => Some((cursor, skip + left)),
-            false => next.map(|next| (Some(next), 0)),
-        };
-        // If a page of the API is empty, the search has taken long already.
-        if letters.len() == PAGE_SIZE || count == 0 {
-            break;
-        }
-    }
-    let next = at.map(|(cursor, skip)| {
-        let skip = (skip > 0).then(|| skip.to_string());
-        let cursor = cursor.as_deref().map(|cursor| ("cursor", cursor));
-        let more: Vec<_> = cursor.into_iter().chain(skip.as_deref().map(|skip| ("skip", skip))).collect();
-        selection.path_with("/dead-letters", &more)
-    });
+        Ok((dead_letters, next))
+    };
+    let (letters, next) = filled::fill(from, PAGE_SIZE, MAX_REQUESTS, ask).await?;
+    let next = next.map(|next| selection.path_with("/dead-letters", next.fields()));
     html(&DeadLettersPage {
         page: Page::new("Dead letters", Here::DeadLetters, &visit),
         reasons: Reason::VARIANTS,
@@ -220,41 +210,26 @@ struct Done {
     /// The crawls of the URLs that were sent again.
     crawls: Vec<String>,
     selection: Selection,
-    action: &'static str,
+    action: String,
     /// The cursor at which to continue, if there is more to do.
     cursor: Option<String>,
 }
 
-pub(crate) async fn replay(visit: Visit, Posted(said): Posted<Said>) -> Answer {
-    let selection = said.selection();
-    let order = selection.order(written(&said.cursor));
-    let call = Call::post(&["dead-letters", "replay"]).body(&order);
-    let Replayed { sent, crawls, next: cursor } = visit.ask(call).await?;
-    html(&Done {
-        page: Page::new("Replay dead letters", Here::DeadLetters, &visit),
-        what: format!("{} sent again.", was(sent)),
-        crawls,
-        selection,
-        action: "/dead-letters/replay",
-        cursor,
+/// Returns the handler of a form that replays or purges dead letters, as `verb` says. `done` says what has become of them.
+pub(crate) fn change(verb: &'static str, done: &'static str) -> MethodRouter<Arc<Console>> {
+    post(async move |visit: Visit, Posted(said): Posted<Said>| -> Answer {
+        let (selection, name) = (said.selection(), verb.to_lowercase());
+        let order = selection.order(written(&said.cursor));
+        let call = Call::post(&["dead-letters", &name]).body(&order);
+        let Changed { number, crawls, next: cursor } = visit.ask(call).await?;
+        let were = if number == 1 { "was" } else { "were" };
+        html(&Done {
+            page: Page::new(format!("{verb} dead letters"), Here::DeadLetters, &visit),
+            what: format!("{} {were} {done}.", counted(number, "dead letter")),
+            crawls,
+            selection,
+            action: format!("/dead-letters/{name}"),
+            cursor,
+        })
     })
-}
-
-pub(crate) async fn purge(visit: Visit, Posted(said): Posted<Said>) -> Answer {
-    let selection = said.selection();
-    let order = selection.order(written(&said.cursor));
-    let call = Call::post(&["dead-letters", "purge"]).body(&order);
-    let Purged { purged, next: cursor } = visit.ask(call).await?;
-    html(&Done {
-        page: Page::new("Purge dead letters", Here::DeadLetters, &visit),
-        what: format!("{} taken out for good.", was(purged)),
-        crawls: Vec::new(),
-        selection,
-        action: "/dead-letters/purge",
-        cursor,
-    })
-}
-
-fn was(number: u64) -> String {
-    format!("{} {}", counted(number, "dead letter"), if number == 1 { "was" } else { "were" })
 }

@@ -7,6 +7,7 @@ mod crawls;
 mod dead_letters;
 mod deploy;
 mod ended_tasks;
+mod filled;
 mod hosts;
 mod items;
 mod jobs;
@@ -88,8 +89,14 @@ fn changing() -> Router<Arc<Console>> {
         .route("/schedules/{project}/{spider}/run", post(schedules::run))
         .route("/schedules/{project}/{spider}/pause", schedules::change("pause"))
         .route("/schedules/{project}/{spider}/resume", schedules::change("resume"))
-        .route("/dead-letters/replay", get(dead_letters::ask_to_replay).post(dead_letters::replay))
-        .route("/dead-letters/purge", get(dead_letters::ask_to_purge).post(dead_letters::purge))
+        .route(
+            "/dead-letters/replay",
+            dead_letters::change("Replay", "sent again").get(dead_letters::ask_to_replay),
+        )
+        .route(
+            "/dead-letters/purge",
+            dead_letters::change("Purge", "taken out for good").get(dead_letters::ask_to_purge),
+        )
         .route("/tasks/new", get(new_tasks::ask).post(new_tasks::submit))
         .route("/tasks/cancel", get(change_tasks::ask_to_cancel).post(change_tasks::cancel))
         .route("/tasks/{task}/retry", post(change_tasks::retry))

@@ -66,12 +66,17 @@ impl Selection {
 
     /// The address of a page for this selection.
     pub(crate) fn path(&self, page: &str) -> String {
-        self.path_with(page, &[])
+        self.path_with(page, [])
     }
 
     /// The address of a page for this selection, with further parameters.
-    pub(crate) fn path_with(&self, page: &str, more: &[(&str, &str)]) -> String {
-        address(page, self.fields().into_iter().chain(more.iter().copied()))
+    pub(crate) fn path_with(
+        &self,
+        page: &str,
+        more: impl IntoIterator<Item = (&'static str, String)>,
+    ) -> String {
+        let fields = self.fields().into_iter().map(|(name, value)| (name, value.to_owned()));
+        address(page, fields.chain(more))
     }
 
     /// The call that lists the selection.

@@ -4,6 +4,7 @@ use askama::Template;
 use serde::Deserialize;
 use trawl_common::task_report::TaskPlace;
 
+use super::filled::{self, Spot};
 use crate::address::address;
 use crate::answers::{MAX_LISTED_RECIPE, Task, Tasks};
 use crate::ask::Call;
@@ -69,23 +70,16 @@ impl Listing {
         text_of(&self.of_crawls(), name).into()
     }
 
-    /// The address of the list of tasks in a state, with further parameters.
-    fn path(&self, place: Option<&str>, more: &[(&str, &str)]) -> String {
-        let all = self.of_crawls().into_iter().chain(place.map(|place| ("place", place)));
-        address("/tasks", all.chain(more.iter().copied()))
+    /// The address of the page that starts at a position; of the first page, without one.
+    fn path(&self, from: Option<Spot>) -> String {
+        let all = self.of_crawls().into_iter().chain(self.place().map(|place| ("place", place)));
+        let all = all.map(|(name, value)| (name, value.to_owned()));
+        address("/tasks", all.chain(from.into_iter().flat_map(Spot::fields)))
     }
 
     /// The address of the first page.
     fn first(&self) -> String {
-        self.path(self.place(), &[])
-    }
-
-    /// The address of the page that starts at a position.
-    fn at(&self, Spot { cursor, skip }: &Spot) -> String {
-        let skip = skip.to_string();
-        let cursor = cursor.as_deref().map(|cursor| ("cursor", cursor));
-        let skip = (skip != "0").then_some(("skip", skip.as_str()));
-        self.path(self.place(), &cursor.into_iter().chain(skip).collect::<Vec<_>>())
+        self.path(None)
     }
 
     /// The address of the page that replays the dead letters of these tasks.
@@ -116,10 +110,14 @@ impl Listing {
 }
 
 pub(crate) async fn list(visit: Visit, Asked(listing): Asked<Listing>) -> Answer {
-    let skip = written(&listing.skip).and_then(|skip| skip.parse().ok()).unwrap_or_default();
-    let from = Spot { cursor: listing.cursor.clone(), skip };
-    let is_first = from.cursor.is_none() && skip == 0;
-    let (mut tasks, next) = part(&visit, &listing, from).await?;
+    let from = Spot::new(listing.cursor.clone(), &listing.skip);
+    let is_first = from.is_first();
+    let ask = async |cursor: Option<String>| {
+        let call = listing.call().with_any("place", listing.place()).with_any("cursor", cursor.as_deref());
+        let Tasks { tasks, next } = visit.ask(call).await?;
+        Ok((tasks, next))
+    };
+    let (mut tasks, next) = filled::fill(from, PAGE_SIZE, MAX_REQUESTS, ask).await?;
     if is_first && listing.place().is_none() {
         tasks = running_first(&visit, &listing, tasks).await?;
     }
@@ -128,7 +126,7 @@ pub(crate) async fn list(visit: Visit, Asked(listing): Asked<Listing>) -> Answer
         choices: choices(&listing.of_crawls(), listing.place()),
         tasks,
         is_first,
-        next: next.map(|next| listing.at(&next)),
+        next: next.map(|next| listing.path(Some(next))),
         listing,
     })
 }
@@ -146,34 +144,6 @@ pub(super) fn choices(of_crawls: &[(&str, &str)], chosen: Option<&str>) -> Vec<(
         (name, path, place == chosen)
     };
     ["all"].into_iter().chain(TaskPlace::NAMES.iter().copied()).chain(["ended"]).map(choice).collect()
-}
-
-/// A position in the API's list: a cursor, and the number of entries there that were shown already.
-struct Spot {
-    cursor: Option<String>,
-    skip: usize,
-}
-
-/// Returns the tasks of one page from a position on, from several pages of the API if those are short, and
-/// the next position.
-async fn part(visit: &Visit, listing: &Listing, from: Spot) -> Result<(Vec<Task>, Option<Spot>), Failure> {
-    let (mut shown, mut at) = (Vec::new(), Some(from));
-    for _ in 0..MAX_REQUESTS {
-        let Some(Spot { cursor, skip }) = at.take() else { break };
-        let call = listing.call().with_any("place", listing.place()).with_any("cursor", cursor.as_deref());
-        let Tasks { tasks, next } = visit.ask(call).await?;
-        let (count, left) = (tasks.len(), PAGE_SIZE - shown.len());
-        shown.extend(tasks.into_iter().skip(skip).take(left));
-        at = match count > skip.saturating_add(left) {
-            true => Some(Spot { cursor, skip: skip + left }),
-            false => next.map(|next| Spot { cursor: Some(next), skip: 0 }),
-        };
-        // If a page of the API is empty, the search has taken long already.
-        if shown.len() == PAGE_SIZE || count == 0 {
-            break;
-        }
-    }
-    Ok((shown, at))
 }
 
 /// Returns these tasks after all running ones.
