@@ -1,22 +1,26 @@
 //! Finding the executable of a program.
 
-use std::fmt;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The reason why a program cannot be run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotRun {
     /// The spider has no program.
+    #[error("the spider has no [handler]")]
     None,
     /// There is no such file.
+    #[error("there is no program {}", .0.display())]
     Missing(PathBuf),
     /// It is a folder, or something else that is not a regular file.
+    #[error("{} is no file", .0.display())]
     NoFile(PathBuf),
     /// No user may execute it.
+    #[error("{path} is not executable: `chmod +x {path}`, or name its interpreter before it", path = .0.display())]
     NotExecutable(PathBuf),
     /// `PATH` has no program of that name.
+    #[error("there is no program `{name}` in PATH: {}", way_out(.name, *.is_in_folder))]
     NotInPath {
         /// The name.
         name: String,
@@ -25,28 +29,10 @@ pub enum CannotRun {
     },
 }
 
-impl std::error::Error for CannotRun {}
-
-impl fmt::Display for CannotRun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("the spider has no [handler]"),
-            Self::Missing(path) => write!(f, "there is no program {}", path.display()),
-            Self::NoFile(path) => write!(f, "{} is no file", path.display()),
-            Self::NotExecutable(path) => {
-                let path = path.display();
-                write!(f, "{path} is not executable: `chmod +x {path}`, or name its interpreter before it")
-            }
-            Self::NotInPath { name, is_in_folder: true } => {
-                write!(
-                    f,
-                    "there is no program `{name}` in PATH: write `./{name}` for the one beside the spider"
-                )
-            }
-            Self::NotInPath { name, is_in_folder: false } => {
-                write!(f, "there is no program `{name}` in PATH: is it installed on this machine?")
-            }
-        }
+fn way_out(name: &str, is_in_folder: bool) -> String {
+    match is_in_folder {
+        true => format!("write `./{name}` for the one beside the spider"),
+        false => "is it installed on this machine?".to_owned(),
     }
 }
 

@@ -33,35 +33,21 @@ pub struct Api {
 }
 
 /// The error for an address at which no API can be called.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadAddress {
     /// There is none.
+    #[error("name the API, such as https://trawl.example")]
     None,
     /// It is no URL of a server.
+    #[error("`{0}` is no address of an API: write https://trawl.example")]
     Url(String),
     /// The key of the runner would be sent where others can read it.
+    #[error("`{0}`: others could read the runner's key on its way: use https://, or a local address")]
     Plain(String),
     /// The HTTP client cannot be made.
+    #[error("the HTTP client cannot be made: {0}")]
     Client(String),
 }
-
-impl std::fmt::Display for BadAddress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::None => f.write_str("name the API, such as https://trawl.example"),
-            Self::Url(text) => write!(f, "`{text}` is no address of an API: write https://trawl.example"),
-            Self::Plain(text) => {
-                write!(
-                    f,
-                    "`{text}`: others could read the runner's key on its way: use https://, or a local address"
-                )
-            }
-            Self::Client(why) => write!(f, "the HTTP client cannot be made: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for BadAddress {}
 
 /// The reason why a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,19 +9,12 @@ use trawl_common::ports::RunnerKey;
 pub struct KeyFile;
 
 /// The reason why there is no key.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {why}", .path.display())]
 pub struct NoKeyFile {
     path: PathBuf,
     why: String,
 }
-
-impl std::fmt::Display for NoKeyFile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.why)
-    }
-}
-
-impl std::error::Error for NoKeyFile {}
 
 impl KeyFile {
     /// Reads the key in the file at `path`, or makes one if there is no such file.
