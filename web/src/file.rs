@@ -50,7 +50,7 @@ pub struct FileBody {
     total: Option<u64>,
     /// Number of bytes of the file so far.
     received: u64,
-    pace: Pace,
+    rate: ArrivalRate,
     learn: Box<dyn Fn(Unread) -> Failure + Send + Sync>,
 }
 
@@ -62,15 +62,15 @@ impl FileBody {
     pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
             let begun = Instant::now();
-            let part = timeout(self.pace.left(), self.body.next()).await;
-            self.pace.waited += begun.elapsed();
+            let part = timeout(self.rate.left(), self.body.next()).await;
+            self.rate.waited += begun.elapsed();
             let Ok(part) = part else {
-                self.pace.renew()?;
+                self.rate.renew()?;
                 continue;
             };
             let Some(part) = part.map_err(&self.learn)? else { break };
             self.received += part.len() as u64;
-            self.pace.note(part.len())?;
+            self.rate.note(part.len())?;
             return Ok(Some(part));
         }
         match self.total {
@@ -84,13 +84,13 @@ impl FileBody {
 
 /// The rate at which a body arrives: in each period of `fetch.timeout` that is spent waiting for it, as much as
 /// [`MIN_RATE`] demands. The time that the disk takes does not count.
-struct Pace {
+struct ArrivalRate {
     period: Duration,
     waited: Duration,
     bytes: u64,
 }
 
-impl Pace {
+impl ArrivalRate {
     fn new(period: Duration) -> Self {
         Self { period, waited: Duration::ZERO, bytes: 0 }
     }
@@ -138,7 +138,7 @@ impl Opening {
             let validator = strong_validator(headers)?;
             Some(Resume { url: url.as_str().to_owned(), validator, total })
         });
-        FileBody { head, from, resume, body, total, received: from, pace: Pace::new(period), learn }
+        FileBody { head, from, resume, body, total, received: from, rate: ArrivalRate::new(period), learn }
     }
 }
 

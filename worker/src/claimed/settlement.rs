@@ -36,7 +36,7 @@ pub(crate) struct Handled {
     pub(crate) took: Option<Duration>,
     /// The permit of a URL that runs alone, which frees it for the next one when this is settled, or has waited for its
     /// sinks for long.
-    pub(crate) slot: Option<OwnedSemaphorePermit>,
+    pub(crate) alone: Option<OwnedSemaphorePermit>,
     /// The place of a page in flight, which is freed when its many links are admitted.
     pub(crate) place: Option<InFlightGuard>,
 }
@@ -87,8 +87,8 @@ pub(crate) fn panicked() -> Outcome {
 
 impl Settlement {
     fn with_result(message: Message, attempts: u32, result: Result<PageOutput, Outcome>) -> Self {
-        let (memory, took, slot, place) = Default::default();
-        Self(Box::new(Handled { message, attempts, result, memory, took, slot, place }))
+        let (memory, took, alone, place) = Default::default();
+        Self(Box::new(Handled { message, attempts, result, memory, took, alone, place }))
     }
 
     /// Creates the settlement of a URL or a task whose spider was not looked for.
@@ -133,9 +133,9 @@ impl Settlement {
         self
     }
 
-    /// Sets the slot of a URL that runs alone: its start ends when it is settled, not before.
-    pub(crate) fn with_slot(mut self, slot: Option<OwnedSemaphorePermit>) -> Self {
-        self.0.slot = slot;
+    /// Sets the permit of a URL that runs alone: its start ends when it is settled, not before.
+    pub(crate) fn with_alone(mut self, alone: Option<OwnedSemaphorePermit>) -> Self {
+        self.0.alone = alone;
         self
     }
 
@@ -160,9 +160,9 @@ impl Settlement {
         self.0.links() > MANY_LINKS
     }
 
-    /// Takes the slot away. When it is dropped, the next URL that runs alone may start.
-    pub(crate) fn take_slot(&mut self) -> Option<OwnedSemaphorePermit> {
-        self.0.slot.take()
+    /// Takes that permit away. When it is dropped, the next URL that runs alone may start.
+    pub(crate) fn take_alone(&mut self) -> Option<OwnedSemaphorePermit> {
+        self.0.alone.take()
     }
 
     /// Takes the page for the sinks, if it is not stored yet.

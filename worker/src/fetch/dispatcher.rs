@@ -128,7 +128,7 @@ async fn fetch(
     };
     let settlement = settlement.after(began.elapsed()).with_place(place);
     match is_alone {
-        true => (settlement.with_slot(fetch_permit), None),
+        true => (settlement.with_alone(fetch_permit), None),
         false => (settlement, fetch_permit),
     }
 }

@@ -20,7 +20,7 @@ use trawl_common::web::url::Origin;
 use super::Scheduling;
 use super::robots::{self, Learnt};
 use crate::claimed::ClaimedUrl;
-use crate::schedule::domains::{Pace, PutOff, SLOW_PAGE};
+use crate::schedule::domains::{LinePace, PutOff, SLOW_PAGE};
 
 /// Maximum number of URLs that wait for one slow robots.txt: more would keep out those of other hosts.
 const MAX_PER_FILE: usize = 16;
@@ -124,7 +124,7 @@ impl UnknownRobots {
         if !has_space || !may_ask {
             let since = claimed.message.since;
             let interval = scheduling.lateness.interval();
-            let pace = Pace { takes: None, of: soon.of_domain, places: self.max_waiting, interval };
+            let pace = LinePace { takes: None, of: soon.of_domain, places: self.max_waiting, interval };
             let away = self.put_off.put_off(&domain, since, pace);
             claimed.message.since = Some(away.since);
             return Some((claimed, away.wait));

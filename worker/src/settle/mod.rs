@@ -144,7 +144,7 @@ async fn settle(
     for mut handled in batch {
         settler.url_log.log_settlement(&handled);
         tasks.note(settler, &handled);
-        held.push((handled.slot.take(), handled.place.take()));
+        held.push((handled.alone.take(), handled.place.take()));
         attempts.extend(attempt(&handled));
         rulings.push(ruling(settler, handled));
     }

@@ -46,13 +46,13 @@ impl SinkBacklog {
     }
 
     /// Returns the time for which the sinks have stored nothing, if the limit of waiting pages is reached: a
-    /// quarter of `prefetch`. While sinks make progress, the limit is three quarters: a fast crawl has that
+    /// quarter of `ahead`. While sinks make progress, the limit is three quarters: a fast crawl has that
     /// many in a few milliseconds.
-    fn stuck_for(&self, prefetch: u16) -> Option<Duration> {
+    fn stuck_for(&self, ahead: u16) -> Option<Duration> {
         let waiting = self.0.lock();
         let stuck = waiting.since?.elapsed();
         let quarters = if stuck < BUSY_TIME { 3 } else { 1 };
-        let most = (usize::from(prefetch) * quarters / 4).max(1);
+        let most = (usize::from(ahead) * quarters / 4).max(1);
         (waiting.pages >= most).then_some(stuck)
     }
 }

@@ -143,7 +143,7 @@ async fn store(
         }
     }
     let begun = Instant::now();
-    let mut slots: Vec<_> = all.iter_mut().map(Settlement::take_slot).collect();
+    let mut alone: Vec<_> = all.iter_mut().map(Settlement::take_alone).collect();
     let is_stored = {
         let settlements = all.iter().chain(with_files.iter().map(|(_, settlement)| settlement));
         let of: Vec<&Message> = settlements.map(Settlement::message).collect();
@@ -151,14 +151,14 @@ async fn store(
         match timeout(MAX_ALONE_DELAY, &mut storing).await {
             Ok(is_stored) => is_stored?,
             Err(_) => {
-                slots.iter_mut().for_each(|slot| *slot = None);
+                alone.iter_mut().for_each(|permit| *permit = None);
                 storing.await?
             }
         }
     };
     spider.backlog.take_off(all.len());
-    for (settlement, slot) in all.into_iter().zip(slots) {
-        let settlement = settlement.with_slot(slot);
+    for (settlement, alone) in all.into_iter().zip(alone) {
+        let settlement = settlement.with_alone(alone);
         stored(to, if is_stored { settlement } else { settlement.lost() }, begun).await;
     }
     for (file, settlement) in with_files {
@@ -207,7 +207,7 @@ async fn store_file(
     mut file: FileItems,
     mut settlement: Settlement,
 ) -> Result<Settlement, Fatal> {
-    drop(settlement.take_slot());
+    drop(settlement.take_alone());
     loop {
         match file.next().await {
             Ok(Some(page)) => {

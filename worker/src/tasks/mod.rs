@@ -106,7 +106,7 @@ impl Tasks {
             Ok(None) => return,
             Err(outcome) => Settlement::of_task(claimed, Err(outcome)),
         };
-        let settlement = settlement.with_slot(place);
+        let settlement = settlement.with_alone(place);
         // Closed only when the settler is gone, which ends after this.
         let _ = self.settle.send(settlement).await;
     }

@@ -34,7 +34,7 @@ use trawl_common::settings;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
-pub(crate) use self::put_off::{Away, Pace, PutOff};
+pub(crate) use self::put_off::{Away, LinePace, PutOff};
 pub(crate) use self::speed::SLOW_PAGE;
 use self::speed::Speed;
 use self::state::State;
@@ -207,7 +207,7 @@ impl Domains {
         let takes = self.speed(&page.domain).map(Speed::took);
         let of = state.of(&page.domain);
         let interval = self.lateness.interval();
-        state.put_off.put_off(&page.domain, page.since, Pace { takes, of, places: self.places, interval })
+        state.put_off.put_off(&page.domain, page.since, LinePace { takes, of, places: self.places, interval })
     }
 
     /// Whether a domain is slow, and has not answered so far.

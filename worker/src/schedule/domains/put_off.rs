@@ -46,7 +46,7 @@ impl Away {
 
 /// The rates by which it is computed when a URL returns.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub(crate) struct LinePace {
     /// The time that a page of its domain takes, if known.
     pub(crate) takes: Option<Duration>,
     /// Number of places that its domain holds.
@@ -92,8 +92,8 @@ impl PutOff {
     /// Puts a URL of `domain` off, for the first time or again if it is so `since` some time. It waits for its
     /// position in its domain's line times a step: the time in which a place of the domain becomes free or, if longer, any
     /// place for each waiting domain, at least `interval`.
-    pub(crate) fn put_off(&mut self, domain: &HostKey, since: Option<UnixMs>, pace: Pace) -> Away {
-        let Pace { takes, of, places, interval } = pace;
+    pub(crate) fn put_off(&mut self, domain: &HostKey, since: Option<UnixMs>, pace: LinePace) -> Away {
+        let LinePace { takes, of, places, interval } = pace;
         let now = Instant::now();
         self.forget_late(now);
         if let Some(since) = since {
