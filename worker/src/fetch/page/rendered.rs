@@ -30,12 +30,14 @@ const RECOVERY_TIME: Duration = Duration::from_secs(30);
 
 /// Whether a browser may be to render this page.
 pub(super) fn may_be_rendered(claimed: &ClaimedUrl, response: &Response) -> bool {
-    is_for_browsers(claimed, response) && rendering(claimed, response).is_none_or(|rendering| rendering.is_wanted)
+    is_for_browsers(claimed, response)
+        && rendering(claimed, response).is_none_or(|rendering| rendering.is_wanted)
 }
 
 /// Whether a browser renders this page before it is read.
 pub(super) fn is_rendered_unread(claimed: &ClaimedUrl, response: &Response) -> bool {
-    is_for_browsers(claimed, response) && rendering(claimed, response).is_some_and(|rendering| rendering.is_wanted)
+    is_for_browsers(claimed, response)
+        && rendering(claimed, response).is_some_and(|rendering| rendering.is_wanted)
 }
 
 /// Whether a browser renders this page after it was read as it was sent.
