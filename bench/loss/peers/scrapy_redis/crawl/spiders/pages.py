@@ -1,0 +1,12 @@
+from scrapy_redis.spiders import RedisSpider
+
+
+class Pages(RedisSpider):
+    name = "pages"
+    redis_key = "pages:start_urls"
+    # Seconds without work after which a spider closes, as in the project's example; by default it waits for ever.
+    max_idle_time = 7
+
+    def parse(self, response):
+        yield {"url": response.url, "title": response.css("title::text").get()}
+        yield from response.follow_all(css="a")
