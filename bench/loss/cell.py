@@ -55,7 +55,9 @@ class Cell:
                 worker.end()
             for task in self.tasks:
                 task.cancel()
+            self.site.close()
             self.servers.end()
+        self.keep_log()
         if self.struck is None:
             raise RuntimeError(f"the fault never came: {len(self.site.served)} pages were served; see {self.folder}")
         for task in self.tasks:
@@ -124,6 +126,12 @@ class Cell:
         if self.struck is None and served >= faults.AFTER:
             self.struck = request.at
             self.tasks.append(asyncio.get_running_loop().create_task(self.fault.strike(self, request, port)))
+
+    def keep_log(self):
+        """Writes down each request, with its time from the fault on in seconds."""
+        begun = self.struck or 0.0
+        lines = (f"{request.at - begun:.3f} {request.host} {request.page} {request.status}\n" for request in self.site.log)
+        (self.folder / "requests.log").write_text("".join(lines))
 
     def asker(self, port):
         """The worker that has this connection."""

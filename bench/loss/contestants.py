@@ -58,7 +58,8 @@ class Fleet(Contestant):
         return self.command(place, "worker")
 
     def fill(self, place):
-        return self.command(place, "producer", place.seed, "--spider", "pages", "--crawl", "loss")
+        return ["sh", "-c", "echo \"$SEED\" | \"$@\"", "sh",
+                *self.command(place, "producer", "-", "--spider", "pages", "--crawl", "loss")]
 
     def wait(self, place):
         return self.command(place, "wait", "loss")
