@@ -56,6 +56,9 @@ class Cell:
             for task in self.tasks:
                 task.cancel()
             self.site.close()
+            self.network.cut()
+            # Connections need a moment to notice.
+            await asyncio.sleep(LOOK)
             self.servers.end()
         self.keep_log()
         if self.struck is None:
@@ -72,7 +75,7 @@ class Cell:
         seed = self.site.url(0)
         environment = {"SEED": seed, "PYTHONDONTWRITEBYTECODE": 1, "PYTHONUNBUFFERED": 1, **urls,
                        **self.contestant.environment()}
-        place = Place(self.work, seed, environment, self.installed, self.trawl)
+        self.place = place = Place(self.work, seed, environment, self.installed, self.trawl)
         if command := self.contestant.fill(place):
             await self.run_once(command, environment)
         for number in range(self.contestant.count):

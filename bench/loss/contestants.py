@@ -2,8 +2,10 @@
 
 import dataclasses
 import pathlib
+import subprocess
 
 PEERS = pathlib.Path(__file__).parent / "peers"
+AGAIN = PEERS.parent / "again.py"
 
 
 @dataclasses.dataclass
@@ -33,8 +35,8 @@ class Contestant:
     def wait(self, place):
         """The command that ends when the crawl has said that it is over, if the workers don't."""
 
-    def send_again(self, servers):
-        """Delivers twice what waits in its queue; returns how many messages."""
+    def send_again(self, place, servers):
+        """Delivers once more what waits in its queue, or is with a worker; returns how many messages waited."""
         raise NotImplementedError
 
 
@@ -43,6 +45,14 @@ ALONE = {
     "emptied": "its state is files of its own",
     "duplicate": "nothing is delivered to it",
 }
+
+
+def send_again(place, servers, queues):
+    """Doubles the messages in these queues of RabbitMQ, and has those delivered again that workers have."""
+    command = [place.installed / "celery/bin/python", AGAIN, servers.urls["RABBITMQ_URL"], *queues]
+    count = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    servers.rabbitmq.cut_off()
+    return count
 
 
 class Fleet(Contestant):
@@ -64,9 +74,10 @@ class Fleet(Contestant):
     def wait(self, place):
         return self.command(place, "wait", "loss")
 
-    def send_again(self, servers):
-        names = ("url_queue_ttl", "priority_queue", "due_queue")
-        return servers.rabbitmq.send_again(lambda name: name in names or name.startswith("wait."))
+    def send_again(self, place, servers):
+        lanes = ("url_queue_ttl", "priority_queue", "due_queue")
+        queues = [name for name in servers.rabbitmq.queues() if name in lanes or name.startswith("wait.")]
+        return send_again(place, servers, queues)
 
 
 class Embedded(Contestant):
@@ -114,8 +125,8 @@ class Celery(Contestant):
     def wait(self, place):
         return [place.installed / "celery/bin/python", PEERS / "celery/wait.py"]
 
-    def send_again(self, servers):
-        return servers.rabbitmq.send_again(lambda name: name == "celery")
+    def send_again(self, place, servers):
+        return send_again(place, servers, ["celery"])
 
 
 class CeleryLate(Celery):
@@ -137,7 +148,7 @@ class RQ(Contestant):
     def wait(self, place):
         return [place.installed / "rq/bin/python", PEERS / "rq/wait.py"]
 
-    def send_again(self, servers):
+    def send_again(self, place, servers):
         jobs = servers.redis.command("LRANGE", "rq:queue:fetches", 0, -1)
         if jobs:
             servers.redis.command("RPUSH", "rq:queue:fetches", *jobs)

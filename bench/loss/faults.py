@@ -149,12 +149,12 @@ class TooMany(Fault):
 
 
 class Duplicate(Fault):
-    """Every message that waits is delivered twice."""
+    """Every message that waits is sent once more, and what workers have is delivered again."""
 
     name, title = "duplicate", "duplicate delivery"
 
     async def strike(self, cell, request, port):
-        count = await apart(cell.contestant.send_again, cell.servers)
+        count = await apart(cell.contestant.send_again, cell.place, cell.servers)
         cell.note(f"{count} messages were sent again")
 
 

@@ -35,7 +35,17 @@ def table(results):
                 lines.append(f"| {FAULTS[fault].title} | {contestant.name} | " + " | ".join((
                     span(rounds, "lost"), again(rounds), span(rounds, "end"), span(rounds, "soon"),
                     span(rounds, "least", " ms"), span(rounds, "seconds", " s", round))) + " |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", rounds_alike(results)]) + "\n"
+
+
+def rounds_alike(results):
+    """Where rounds lost differently, or ended differently."""
+    cells = [(peer, fault, rounds) for peer, faults in results.items() for fault, rounds in faults.items()
+             if len(rounds) > 1]
+    unlike = [f"{CONTESTANTS[peer].name}: {FAULTS[fault].title}" for peer, fault, rounds in cells
+              if len({(verdict["lost"], verdict["end"]) for verdict in rounds}) > 1]
+    return (f"Of {len(cells)} cells that ran more than once, {len(cells) - len(unlike)} lost and ended alike each time"
+            + (f"; not so {'; '.join(sorted(unlike))}." if unlike else "."))
 
 
 def span(rounds, key, unit="", form=str):

@@ -137,20 +137,14 @@ class RabbitMQ(Server):
             text = answer.read()
         return json.loads(text) if text else None
 
-    def send_again(self, queues):
-        """Publishes once more each message that waits in one of these queues; returns how many."""
-        count = 0
-        for queue in self.ask("GET", "queues/%2F"):
-            if not queues(queue["name"]):
-                continue
-            get = {"count": 1_000, "ackmode": "ack_requeue_true", "encoding": "base64"}
-            for message in self.ask("POST", f"queues/%2F/{urllib.parse.quote(queue['name'], safe='')}/get", get):
-                self.ask("POST", "exchanges/%2F/amq.default/publish", {
-                    "routing_key": queue["name"], "properties": message["properties"],
-                    "payload": message["payload"], "payload_encoding": message["payload_encoding"],
-                })
-                count += 1
-        return count
+    def queues(self):
+        """The names of all queues."""
+        return [queue["name"] for queue in self.ask("GET", "queues/%2F")]
+
+    def cut_off(self):
+        """Closes every connection, so that what was delivered and not acknowledged is delivered again."""
+        for connection in self.ask("GET", "connections"):
+            self.ask("DELETE", f"connections/{urllib.parse.quote(connection['name'], safe='')}")
 
 
 class Servers:
