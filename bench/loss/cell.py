@@ -22,7 +22,7 @@ from website import PAGES, Site
 
 # Seconds without a request after which nothing more comes: when pages are missing or the end was not said, as long as the
 # slowest recovery of any contestant; when all is done, what is needed to see a page come again.
-PATIENCE, AFTERMATH = 240, 20
+PATIENCE, AFTERMATH = 210, 20
 LOOK = 0.1
 
 

@@ -66,7 +66,7 @@ def parse():
     options.add_argument("--peer", action="append", choices=CONTESTANTS)
     options.add_argument("--fault", action="append", choices=faults.FAULTS)
     options.add_argument("--rounds", type=int, default=2)
-    options.add_argument("--jobs", type=int, default=4)
+    options.add_argument("--jobs", type=int, default=6)
     options.add_argument("--dry-run", action="store_true")
     options.add_argument("--installed", required=True)
     options.add_argument("--trawl", required=True)

@@ -7,7 +7,7 @@ import time
 
 PAGES = 500
 # Seconds between two requests to a host that every crawler is told to keep, and that an answer takes.
-INTERVAL, LATENCY = 0.1, 0.15
+INTERVAL, LATENCY = 0.1, 0.08
 # Every fifth page is on the second host.
 HOSTS = ("127.0.0.1", "127.0.0.2")
 ROBOTS = b"User-agent: *\nAllow: /\n"
