@@ -11,7 +11,7 @@ TABLE, PICTURE = HERE / "results.md", HERE.parents[1] / "docs/loss.svg"
 # A page that kills, and is asked for oftener than this, is asked for without an end.
 ENDLESS = 50
 GOOD, FAIR, BAD, NONE = "#d7f0d9", "#fdf0c4", "#f9d3d0", "#f0f0f0"
-WIDTH, HEIGHT, MARGIN, HEAD = 124, 48, 168, 40
+WIDTH, HEIGHT, MARGIN, HEAD = 124, 58, 168, 40
 
 
 def write(results):
@@ -80,15 +80,20 @@ def cell(left, top, rounds, without):
     middle = left + WIDTH / 2
     if not rounds:
         return [box(left, top, NONE), text(middle, top + HEIGHT / 2 + 4, "–" if without else "?", "middle")]
-    lost = max(verdict["lost"] for verdict in rounds)
-    ends = {verdict["end"] for verdict in rounds}
-    soon = max(verdict["soon"] for verdict in rounds)
-    colour = BAD if lost else GOOD if ends == {"right"} else FAIR
+    lost, ends = reach(rounds, "lost"), dict.fromkeys(verdict["end"] for verdict in rounds)
+    colour = BAD if lost != "0" else GOOD if list(ends) == ["right"] else FAIR
     return [
         box(left, top, colour),
-        text(middle, top + 18, f"{span(rounds, 'lost')} lost, {span(rounds, 'again')} again", "middle", bold=bool(lost)),
-        text(middle, top + 36, f"end {span(rounds, 'end')}, {soon} too soon", "middle", size=10.5),
+        text(middle, top + 19, f"{lost} lost", "middle", bold=lost != "0"),
+        text(middle, top + 34, f"{reach(rounds, 'again')} again, {reach(rounds, 'soon')} soon", "middle", size=10.5),
+        text(middle, top + 48, f"end {' or '.join(ends)}", "middle", size=10.5),
     ]
+
+
+def reach(rounds, key):
+    """The least and the greatest value."""
+    values = [verdict[key] for verdict in rounds]
+    return str(values[0]) if min(values) == max(values) else f"{min(values)}–{max(values)}"
 
 
 def box(left, top, colour):
