@@ -172,5 +172,5 @@ class NetworkCut(Fault):
 
 
 FAULTS = {fault.name: fault() for fault in (
-    Nothing, Kill, Stop, Broker, Emptied, LastSecond, DiskFull, Clock, Lethal, SlowHost, TooMany, Duplicate, NetworkCut,
+    Nothing, Kill, Stop, Broker, Emptied, Lethal, SlowHost, TooMany, LastSecond, NetworkCut, Duplicate, DiskFull, Clock,
 )}

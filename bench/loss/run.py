@@ -40,9 +40,9 @@ def main():
                 taken.add((peer, fault))
                 rounds[fault].append(verdict)
                 print(f"{peer}, {fault}: {verdict}", file=sys.stderr, flush=True)
-    if not options.dry_run:
-        RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
-        report.write(results)
+            if verdict and not options.dry_run:
+                RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+                report.write(results)
     sys.exit(failed)
 
 
