@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import json
+import os
 import pathlib
 import shutil
 import signal
@@ -15,7 +16,7 @@ import time
 import faults
 from contestants import CONTESTANTS, Place
 from cut import Network
-from processes import Worker, holder_of
+from processes import Worker, holder_of, ports_of
 from servers import Servers
 from verdict import judge
 from website import PAGES, Site
@@ -42,6 +43,8 @@ class Cell:
         self.notes.append(text)
 
     async def run(self):
+        # Whoever stops the run stops its processes with it.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asyncio.current_task().cancel)
         self.work.mkdir()
         self.servers = Servers(self.disk, self.folder, self.contestant.needs)
         try:
@@ -143,14 +146,18 @@ class Cell:
                 return worker
         raise RuntimeError("nobody has the connection of a request")
 
+    async def kill(self, worker):
+        """Kills a worker with all its processes: none of its requests gets an answer."""
+        self.site.forsake(ports_of(worker.family()))
+        worker.signal(signal.SIGKILL)
+        await faults.apart(worker.process.wait)
+
     def kill_asker(self, port):
         """Kills the process that has this connection; the rest of its worker sees it die."""
         for worker in self.workers:
             if pid := holder_of(port, worker.family()):
-                if pid == worker.process.pid:
-                    worker.signal(signal.SIGKILL)
-                else:
-                    subprocess.run(["kill", "-9", str(pid)], check=False)
+                self.site.forsake(ports_of([pid]))
+                os.kill(pid, signal.SIGKILL)
 
     def keep(self):
         if self.servers.redis:
@@ -209,7 +216,14 @@ def disk(folder, small):
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def see_in_time():
+    """Has the site note requests when they come, however busy the machine is; what it starts is as important as usual."""
+    with contextlib.suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+
+
 def main():
+    see_in_time()
     peer, name, root, installed, trawl = sys.argv[1:]
     fault = faults.FAULTS[name]
     folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{peer}-{name}-", dir=root))

@@ -44,7 +44,7 @@ class Kill(Fault):
     name, title = "kill", "worker killed"
 
     async def strike(self, cell, request, port):
-        cell.asker(port).signal(signal.SIGKILL)
+        await cell.kill(cell.asker(port))
 
 
 class Stop(Fault):
@@ -86,7 +86,7 @@ class LastSecond(Fault):
         if cell.servers.redis:
             await apart(cell.servers.redis.fall_back, cell.copied)
         else:
-            cell.workers[0].signal(signal.SIGKILL)
+            await cell.kill(cell.workers[0])
             cell.put_back()
 
 

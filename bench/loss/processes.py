@@ -49,13 +49,12 @@ class Worker:
                 os.kill(pid, number)
             except ProcessLookupError:
                 pass
-        if number == signal.SIGKILL:
-            self.process.wait()
 
     def end(self):
         self.ended = self.ended or time.monotonic()
         self.signal(signal.SIGCONT)
         self.signal(signal.SIGKILL)
+        self.process.wait()
 
 
 def family(pid):
@@ -72,13 +71,16 @@ def family(pid):
 
 def holder_of(port, pids):
     """The process among these that holds the client's end of a connection, by its port; None if there is none."""
-    inodes = {f"socket:[{fields[9]}]"
-              for fields in (line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:])
-              if int(fields[1].rpartition(":")[2], 16) == port}
-    for pid in reversed(pids):
+    return next((pid for pid in reversed(pids) if port in ports_of([pid])), None)
+
+
+def ports_of(pids):
+    """The local ports of all connections of these processes."""
+    sockets = set()
+    for pid in pids:
         try:
-            if any(os.readlink(file) in inodes for file in pathlib.Path(f"/proc/{pid}/fd").iterdir()):
-                return pid
+            sockets |= {os.readlink(file) for file in pathlib.Path(f"/proc/{pid}/fd").iterdir()}
         except OSError:
             continue
-    return None
+    lines = (line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:])
+    return {int(fields[1].rpartition(":")[2], 16) for fields in lines if f"socket:[{fields[9]}]" in sockets}

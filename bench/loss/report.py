@@ -61,7 +61,7 @@ def again(rounds):
 
 
 def picture(results):
-    width, height = MARGIN + WIDTH * len(CONTESTANTS) + 8, HEAD + HEIGHT * len(FAULTS) + 8
+    width, height = MARGIN + WIDTH * len(CONTESTANTS) + 8, HEAD + HEIGHT * len(FAULTS) + 28
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
@@ -73,6 +73,8 @@ def picture(results):
         parts.append(text(MARGIN - 10, top + HEIGHT / 2 + 4, kind.title, "end"))
         for column, peer in enumerate(CONTESTANTS):
             parts += cell(MARGIN + WIDTH * column, top, results.get(peer, {}).get(fault), fault in CONTESTANTS[peer].without)
+    legend = "green: nothing lost, and a right end; yellow: nothing lost, but a wrong end or none; red: pages lost; –: cannot happen to it"
+    parts.append(text(MARGIN, height - 10, legend, "start"))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

@@ -39,6 +39,8 @@ class Site:
     def __init__(self):
         self.log, self.served, self.watch = [], set(), None
         self.connections, self.listeners, self.port = set(), [], 0
+        # The connections of clients that were killed: on a busy machine they take a moment to die.
+        self.dead = set()
         # What faults change: the page that kills who asks for it, until when the first host refuses, and how long an
         # answer of the second takes.
         self.lethal, self.refuses_until, self.slow = None, 0.0, LATENCY
@@ -56,6 +58,10 @@ class Site:
         self.listeners.clear()
         for writer in list(self.connections):
             writer.transport.abort()
+
+    def forsake(self, ports):
+        """Answers nothing more on the connections from these ports of clients."""
+        self.dead |= {writer for writer in self.connections if writer.get_extra_info("peername")[1] in ports}
 
     def url(self, page):
         return f"http://{host_of(page)}:{self.port}/page/{page}"
@@ -94,7 +100,7 @@ class Site:
             writer.write(response("429 Too Many Requests", b"", more=f"Retry-After: {math.ceil(left)}\r\n"))
             return
         await asyncio.sleep(LATENCY if request.host == HOSTS[0] else self.slow)
-        if reader.at_eof() or writer.is_closing():
+        if writer in self.dead or reader.at_eof() or writer.is_closing():
             raise ConnectionResetError
         request.status = 200
         self.served.add(page)
