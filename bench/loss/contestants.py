@@ -138,9 +138,10 @@ class RQ(Contestant):
     name, needs, queue, count, service = "RQ", ("redis",), "redis", 3, True
 
     def worker(self, place, number):
-        # Every ten minutes by default, which would only make the runs longer.
+        # An idle worker looks for jobs of dead ones every seven to ten minutes by default, which would only make runs longer.
         return ["env", "-C", PEERS / "rq", place.installed / "rq/bin/rq", "worker", "fetches" if number else "crawls",
-                "--url", place.environment["REDIS_URL"], "--with-scheduler", "--maintenance-interval", "60"]
+                "--url", place.environment["REDIS_URL"], "--with-scheduler", "--maintenance-interval", "30",
+                "--worker-ttl", "45"]
 
     def fill(self, place):
         return [place.installed / "rq/bin/python", PEERS / "rq/fill.py"]
