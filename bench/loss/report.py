@@ -9,7 +9,7 @@ from faults import FAULTS
 HERE = pathlib.Path(__file__).parent
 TABLE, PICTURE = HERE / "results.md", HERE.parents[1] / "docs/loss.svg"
 # A page that kills, and is asked for oftener than this, is asked for without an end.
-ENDLESS = 50
+ENDLESS = 40
 GOOD, FAIR, BAD, NONE = "#d7f0d9", "#fdf0c4", "#f9d3d0", "#f0f0f0"
 WIDTH, HEIGHT, MARGIN, HEAD = 124, 58, 168, 40
 

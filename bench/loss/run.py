@@ -33,9 +33,9 @@ def main():
             verdict = done.result()
             failed |= verdict is None
             if verdict:
-                # What was measured before gives way to the first new result.
+                # What was measured before gives way to the first new result, unless that is one more round.
                 rounds = results.setdefault(peer, {})
-                if (peer, fault) not in taken:
+                if (peer, fault) not in taken and not (options.add and fault in rounds):
                     rounds[fault] = []
                 taken.add((peer, fault))
                 rounds[fault].append(verdict)
@@ -67,6 +67,7 @@ def parse():
     options.add_argument("--fault", action="append", choices=faults.FAULTS)
     options.add_argument("--rounds", type=int, default=2)
     options.add_argument("--jobs", type=int, default=6)
+    options.add_argument("--add", action="store_true", help="keep earlier results as further rounds")
     options.add_argument("--dry-run", action="store_true")
     options.add_argument("--installed", required=True)
     options.add_argument("--trawl", required=True)
