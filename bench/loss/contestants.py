@@ -136,6 +136,7 @@ class CeleryLate(Celery):
 class RQ(Contestant):
     # The first worker runs the job that crawls.
     name, needs, queue, count, service = "RQ", ("redis",), "redis", 3, True
+    without = {"clock": "its workers cannot sleep under libfaketime"}
 
     def worker(self, place, number):
         # An idle worker looks for jobs of dead ones every seven to ten minutes by default, which would only make runs longer.
