@@ -105,7 +105,7 @@ class Cell:
             self.servers.look()
             for worker in [*self.workers, *([self.waiter] if self.waiter else [])]:
                 worker.look()
-            self.listen()
+            self.note_end()
             # A page that kills may be asked for without an end.
             asked = (request.at for request in reversed(self.site.log) if request.page != self.site.lethal)
             active = max(begun, next(asked, begun), self.said or begun)
@@ -117,8 +117,8 @@ class Cell:
     def workers_ended(self):
         return all(worker.ended for worker in self.workers)
 
-    def listen(self):
-        """Whether the crawl says that it has ended: who waits for it is done, or every worker has closed."""
+    def note_end(self):
+        """Notes when the crawl says that it has ended: who waits for it is done, or every worker has closed."""
         if self.said is None:
             self.said = self.waiter.ended if self.waiter else self.workers_ended() and time.monotonic() or None
 

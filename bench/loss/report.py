@@ -87,7 +87,7 @@ def cell(left, top, rounds, without):
     return [
         box(left, top, colour),
         text(middle, top + 19, f"{lost} lost", "middle", bold=lost != "0"),
-        text(middle, top + 34, f"{reach(rounds, 'again')} again, {reach(rounds, 'soon')} soon", "middle", size=10.5),
+        text(middle, top + 34, f"{reach(rounds, 'again')} again, {reach(rounds, 'soon')} soon", "middle", size=10),
         text(middle, top + 48, f"end {' or '.join(ends)}", "middle", size=10.5),
     ]
 
