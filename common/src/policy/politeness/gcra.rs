@@ -101,7 +101,7 @@ pub const HONOURED: u64 = 2;
 const GRACE: Duration = Duration::from_millis(15);
 
 /// The time for which a granted slot is good without a rate.
-const UNPACED_GRACE: Duration = Duration::from_secs(1);
+pub(crate) const UNPACED_GRACE: Duration = Duration::from_secs(1);
 
 /// One host's schedule, in microseconds so that fast rates do not round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 
-use crate::politeness::gcra::{Pace, SlotRequest};
+use crate::politeness::gcra::{Pace, SlotRequest, UNPACED_GRACE};
 use crate::ports::{Ended, Hosts, InFlightRequest, SentLate};
 use crate::web::host::HostKey;
 
@@ -49,6 +49,12 @@ impl HostPermit {
     /// Returns whether its slot has passed unused; then it needs another one.
     pub(crate) fn is_void(&self) -> bool {
         self.granted.elapsed() > self.pace.grace()
+    }
+
+    /// Returns whether it was granted so long ago that other requests may have been granted since, which would all be sent
+    /// at once: the machine or a store has stood still meanwhile. Then it needs another slot.
+    pub fn has_lapsed(&self) -> bool {
+        self.granted.elapsed() > self.pace.grace().max(UNPACED_GRACE)
     }
 
     /// Waits for the instant at which the request is to be sent: each is sent as long after its grant, however

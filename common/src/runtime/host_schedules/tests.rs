@@ -165,6 +165,22 @@ async fn requests_are_sent_as_long_after_their_grants_and_a_late_one_delays_the_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_permit_lapses_when_something_stood_still_for_longer_than_a_second_or_a_small_part_of_the_interval() {
+    let schedules = schedules(memory());
+    for (rate, good) in [("10/s", 1_000), ("unlimited", 1_000), ("1/h", 225_000)] {
+        let politeness = Politeness { rate: rate.parse().unwrap(), ..Politeness::default() };
+        let url: CanonicalUrl = "http://a.example/".parse().unwrap();
+        let permit = schedules.wait(&politeness.host_policy(&url.host()), &[], None).await.unwrap();
+        let sent = Instant::now();
+        while !permit.has_lapsed() {
+            advance(Duration::from_millis(1)).await;
+        }
+        let lasted = sent.elapsed().as_millis();
+        assert!((good - 300..=good + 1).contains(&lasted), "{rate}: {lasted} ms");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_sent_away_from_an_address_gives_its_permit_back() {
     let schedules = schedules(memory());
     let address = [Ipv4Addr::new(192, 0, 2, 7).into()];

@@ -123,6 +123,9 @@ async fn ask(
     permit: &HostPermit,
     visit: Option<&Arc<Visit>>,
 ) -> Result<Result<Answer, Failure>, Outcome> {
+    if permit.has_lapsed() {
+        return Err(snooze(claimed, UnixMs::now()));
+    }
     let target = claimed.target();
     let domain = HostKey::domain(&target.host());
     permit.wait_to_send().await;
