@@ -5,8 +5,19 @@ use crate::Chromium;
 
 /// Becomes Chromium, with its end of the pipe where it expects it: a supervised program has it as standard input and
 /// output. Its profile is in the run's own folder.
-pub(crate) const SCRIPT: &str =
+const SCRIPT: &str =
     r#"HOME=$TMPDIR exec "$0" --user-data-dir="$TMPDIR/profile" "$@" 3<&0 4>&1 </dev/null >&2"#;
+
+/// The unit of the memory that a process may reserve, and the least that all do with, in bytes.
+const PART: u64 = 64 << 20;
+const MIN_RESERVABLE: u64 = 16 * PART;
+
+/// Returns the script that becomes a browser with at most so much memory. One of its processes gets half of that at
+/// most: a page that wants more fails before the browser does.
+pub(crate) fn script(memory: u64) -> String {
+    let most = (memory / 2).max(MIN_RESERVABLE) / PART * PART;
+    format!("ulimit -d {} && {SCRIPT}", most >> 10)
+}
 
 /// The proxy of all that belongs to no page: nothing listens there.
 const NOWHERE: &str = "--proxy-server=http://127.0.0.1:9";
@@ -57,4 +68,15 @@ pub(crate) fn arguments(chromium: &Chromium, spki: &str) -> Vec<String> {
     let trusted = format!("--ignore-certificate-errors-spki-list={spki}");
     let sandbox = (!chromium.sandbox).then_some("--no-sandbox");
     ALWAYS.into_iter().chain(sandbox).map(str::to_owned).chain([trusted]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_gets_half_of_the_memory_in_whole_parts_or_as_much_as_it_needs() {
+        let limit = |memory| script(memory).split_whitespace().nth(2).unwrap().to_owned();
+        assert_eq!([4_000_000_000, 1_000_000_000].map(limit), ["1900544", "1048576"]);
+    }
 }

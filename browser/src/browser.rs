@@ -15,7 +15,7 @@ use trawl_common::settings;
 use trawl_handlers::{Launch, Supervised, Supervisor};
 
 use crate::Chromium;
-use crate::arguments::{SCRIPT, arguments};
+use crate::arguments::{arguments, script};
 use crate::connection::{CallError, Connection};
 use crate::counts::{CountedBrowser, Counts};
 use crate::deaths::Deaths;
@@ -61,11 +61,12 @@ pub(crate) struct Launcher {
 }
 
 impl Launcher {
-    /// Starts a browser, and waits until it answers.
-    pub(crate) async fn start(&self) -> Result<Browser, NotStarted> {
+    /// Starts a browser, and waits until it answers. Its later death is to be among `deaths`.
+    pub(crate) async fn start(&self, deaths: &Arc<Deaths>) -> Result<Browser, NotStarted> {
         let chromium = Chromium::find(&self.settings).map_err(|error| error.to_string())?;
         let own = arguments(&chromium, &self.spki).into_iter().map(OsString::from);
-        let program: [OsString; 3] = ["-c".into(), SCRIPT.into(), chromium.program.into()];
+        let memory = self.settings.memory.as_u64();
+        let program: [OsString; 3] = ["-c".into(), script(memory).into(), chromium.program.into()];
         let launch = Launch {
             supervisor: &self.supervisor,
             name: "chromium",
@@ -73,7 +74,7 @@ impl Launcher {
             arguments: program.into_iter().chain(own).collect(),
             folder: Path::new("/"),
             variables: vec![("PATH", OsStr::new("/usr/bin:/bin")), ("LANG", OsStr::new("C.UTF-8"))],
-            memory: self.settings.memory.as_u64(),
+            memory,
             disk: MAX_DISK,
             shows_stderr: false,
         };
@@ -84,7 +85,7 @@ impl Launcher {
         let how = match timeout(START_TIMEOUT, asked).await {
             Ok(Ok(version)) => {
                 debug!(version = version.get(), "a browser has started");
-                return Ok(self.attended(running, connection));
+                return Ok(self.attended(running, connection, Arc::clone(deaths)));
             }
             Ok(Err(_)) => "ended at its start".to_owned(),
             Err(_) => format!("did not answer within {START_TIMEOUT:?} of its start"),
@@ -98,7 +99,7 @@ impl Launcher {
     }
 
     /// Returns a browser that has started.
-    fn attended(&self, running: Supervised, connection: Connection) -> Browser {
+    fn attended(&self, running: Supervised, connection: Connection, deaths: Arc<Deaths>) -> Browser {
         let retired = CancellationToken::new();
         let (leases, pages) = Default::default();
         let browser = Browser {
@@ -108,7 +109,7 @@ impl Launcher {
             since: Instant::now(),
             _retires: retired.clone().drop_guard(),
         };
-        let ends = (retired, Arc::clone(&self.deaths), Arc::clone(&self.counts));
+        let ends = (retired, deaths, Arc::clone(&self.counts));
         tokio::spawn(attend(running, connection, ends));
         browser
     }
@@ -137,7 +138,12 @@ impl Browser {
 
     /// Whether nobody will use it again.
     pub(crate) fn is_done(&self) -> bool {
-        self.is_over() || self.is_worn() && self.leases.load(Ordering::Relaxed) == 0
+        self.is_over() || self.is_worn() && !self.is_used()
+    }
+
+    /// Whether it has pages.
+    pub(crate) fn is_used(&self) -> bool {
+        self.leases.load(Ordering::Relaxed) > 0
     }
 
     fn is_over(&self) -> bool {

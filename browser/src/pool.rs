@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use trawl_common::settings::Settings;
 use trawl_handlers::Supervisor;
 
 use crate::browser::{Browser, Launcher};
 use crate::counts::Counts;
+use crate::deaths::Deaths;
 use crate::lease::Lease;
 use crate::self_test;
 
@@ -69,14 +70,7 @@ impl Pool {
     pub async fn lease(&self) -> Result<Lease, NoLease> {
         let counts = &self.launcher.counts;
         let _waiting = counts.waiting();
-        let place = Arc::clone(&self.places).acquire_owned().await;
-        let place = place.unwrap_or_else(|_| unreachable!("it is never closed"));
-        if let Some((after, why)) = self.launcher.deaths.pause() {
-            let why = format!(
-                "several browsers have failed within a minute, nothing is rendered for another: {why}"
-            );
-            return Err(NoLease { why, after });
-        }
+        let place = self.places(1).await?;
         // Held while one is started, so that others that have no place wait for that.
         let mut browsers = self.browsers.lock().await;
         browsers.retain(|browser| !browser.is_done());
@@ -84,7 +78,7 @@ impl Pool {
         let browser = match browsers.iter().find(|browser| browser.has_place(most)) {
             Some(browser) => Arc::clone(browser),
             None => {
-                let started = self.start().await;
+                let started = self.start(&self.launcher.deaths).await;
                 let browser = started.map_err(|why| NoLease { why, after: RETRY_DELAY })?;
                 browsers.push(Arc::clone(&browser));
                 browser
@@ -93,9 +87,39 @@ impl Pool {
         Ok(Lease::new(browser, place, counts))
     }
 
-    /// Starts a browser. The first has to pass the self-test.
-    async fn start(&self) -> Result<Arc<Browser>, String> {
-        let browser = Arc::new(self.launcher.start().await?);
+    /// Waits for a browser that renders one page alone, which may be why others died. Its death does not count as theirs
+    /// do.
+    ///
+    /// # Errors
+    /// Fails as [`lease`](Self::lease) does.
+    pub async fn lease_alone(&self) -> Result<Lease, NoLease> {
+        let counts = &self.launcher.counts;
+        let _waiting = counts.waiting();
+        let places = self.places(self.launcher.settings.contexts.into()).await?;
+        // Idle ones make room for it.
+        self.browsers.lock().await.retain(|browser| browser.is_used());
+        let started = self.start(&Arc::default()).await;
+        Ok(Lease::new(started.map_err(|why| NoLease { why, after: RETRY_DELAY })?, places, counts))
+    }
+
+    /// Waits for so many places, unless nothing is rendered now.
+    async fn places(&self, number: u32) -> Result<OwnedSemaphorePermit, NoLease> {
+        let places = Arc::clone(&self.places).acquire_many_owned(number).await;
+        let places = places.unwrap_or_else(|_| unreachable!("it is never closed"));
+        match self.launcher.deaths.pause() {
+            Some((after, why)) => Err(NoLease {
+                why: format!(
+                    "several browsers have failed within a minute, nothing is rendered for another: {why}"
+                ),
+                after,
+            }),
+            None => Ok(places),
+        }
+    }
+
+    /// Starts a browser whose death is to be among these. The first has to pass the self-test.
+    async fn start(&self, deaths: &Arc<Deaths>) -> Result<Arc<Browser>, String> {
+        let browser = Arc::new(self.launcher.start(deaths).await?);
         if !self.is_tested.load(Ordering::Relaxed) {
             self_test::run(&browser).await.inspect_err(|why| self.launcher.deaths.note(why))?;
             self.is_tested.store(true, Ordering::Relaxed);
@@ -110,5 +134,5 @@ impl Pool {
 /// Returns the reason why no page can be rendered here.
 pub async fn examine(settings: &Settings) -> Result<(), String> {
     let pool = Pool::new(settings, String::new(), Supervisor::default());
-    pool.start().await.map(drop)
+    pool.start(&pool.launcher.deaths).await.map(drop)
 }
