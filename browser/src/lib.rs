@@ -28,4 +28,4 @@ pub use chromium::{Chromium, NoBrowser};
 pub use counts::Counts;
 pub use lease::Lease;
 pub use pool::{NoLease, Pool, examine};
-pub use tab::{Document, PageError, Tab};
+pub use tab::{Attempt, Document, PageError, Tab};

@@ -99,6 +99,7 @@ impl PlannedStep {
                 follow: Some(form.map(sends).into_iter().collect()),
                 carry: Vec::new(),
                 render: None,
+                steps: None,
             };
             let is_form_next = form.is_some();
             let reading = Spider {

@@ -1,7 +1,9 @@
 //! Whether a browser renders a page: the `render` of its kind decides, or else that of the spider.
 
+use std::sync::Arc;
+
 use trawl_common::frontier::Request;
-use trawl_common::spider::{Carried, Render};
+use trawl_common::spider::{Carried, PageStep, Render};
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -24,6 +26,8 @@ pub struct RenderRule {
     pub render: Render,
     /// The number of the kind of page that says so; `None` if the spider does.
     pub kind: Option<usize>,
+    /// The number of the kind whose steps the browser takes; `None` for those of the spider.
+    pub steps: Option<usize>,
 }
 
 impl Extractor {
@@ -80,11 +84,18 @@ impl Extractor {
         (*rule.get_or_insert(own) == own).then_some(own)
     }
 
+    /// Returns the steps that the browser takes in a page that it renders by this rule.
+    pub fn steps(&self, rule: RenderRule) -> &Arc<[PageStep]> {
+        let own = rule.steps.and_then(|number| self.plan.pages.get(number)?.steps.as_ref());
+        own.unwrap_or(&self.plan.steps)
+    }
+
     fn rule_of_kind(&self, kind: Option<usize>) -> RenderRule {
-        let own = kind.and_then(|number| Some((number, self.plan.pages.get(number)?.render?)));
-        match own {
-            Some((number, render)) => RenderRule { render, kind: Some(number) },
-            None => RenderRule { render: self.plan.render, kind: None },
+        let own = kind.and_then(|number| Some((number, self.plan.pages.get(number)?)));
+        let steps = own.and_then(|(number, kind)| kind.steps.is_some().then_some(number));
+        match own.and_then(|(number, kind)| Some((number, kind.render?))) {
+            Some((number, render)) => RenderRule { render, kind: Some(number), steps },
+            None => RenderRule { render: self.plan.render, kind: None, steps },
         }
     }
 }
@@ -173,15 +184,49 @@ mod tests {
             match.selector = 'article'";
         let extractor = extractor(kinds);
         let rule = |path| extractor.render_rule(&url(path), &response("text/html"), None);
-        let of_spider = RenderRule { render: Render::Never, kind: None };
+        let of_spider = RenderRule { render: Render::Never, kind: None, steps: None };
         assert_eq!((rule("/app"), rule("/x")), (None, Some(of_spider)));
         let decision = |kind| {
             let read = Extraction { kind, ..Extraction::default() };
             extractor.rendering_once_read(&response("text/html"), &read)
         };
-        let of_kind = RenderRule { render: Render::Always, kind: Some(0) };
+        let of_kind = RenderRule { render: Render::Always, kind: Some(0), steps: None };
         assert_eq!(decision(Some(0)), Rendering { rule: of_kind, is_wanted: true });
         assert_eq!([1, 2].map(|kind| decision(Some(kind)).rule), [of_spider; 2]);
+    }
+
+    #[test]
+    fn a_browser_takes_the_steps_of_the_kind_or_else_those_of_the_spider() {
+        let text = "render = 'always'
+            steps = [{ scroll = 1 }]
+            [[page]]
+            name = 'own'
+            match.url = '/own'
+            steps = [{ press = 'Enter' }, { press = 'Tab' }]
+            [[page]]
+            name = 'usual'
+            match.url = '/usual'";
+        let extractor = extractor(text);
+        let steps = |path| {
+            let rule = extractor.render_rule(&url(path), &response("text/html"), None).unwrap();
+            (rule.kind, extractor.steps(rule).len())
+        };
+        assert_eq!(["/own", "/usual", "/other"].map(steps), [(None, 2), (None, 1), (None, 1)]);
+        assert!(!extractor.needs_tree(), "only a browser looks for elements of steps");
+    }
+
+    #[test]
+    fn a_step_with_a_selector_that_is_none_is_a_mistake() {
+        let text = "render = 'always'\nsteps = [{ click = 'a[' }, { wait = { xpath = '//a[' } }, { click = 'a::text' }]";
+        let usual = Spider::without_file("shop".parse().unwrap(), &Items::default());
+        let spider = file::read(usual, text, Origin::Local, &|_| None).ready().unwrap();
+        let mistakes = Extractor::new(&spider).unwrap_err();
+        let shown = mistakes.iter().map(|one| {
+            let what = one.what.split(": ").next().unwrap();
+            format!("{} {what}", one.place.unwrap())
+        });
+        let shown: Vec<_> = shown.collect();
+        assert_eq!(shown, ["2:20 steps.click", "2:47 steps.wait", "2:69 steps.click"]);
     }
 
     #[test]

@@ -35,6 +35,7 @@ impl Examined {
         lines.extend(spider.schedule.as_ref().map(|schedule| ("runs", runs(schedule))));
         lines.extend(spider.session.as_ref().map(|session| ("session", of_session(spider, session))));
         lines.extend(renders(spider.render).map(|which| ("renders", which.to_owned())));
+        lines.extend(summary_of_pages::steps(&spider.steps).map(|steps| ("steps", steps)));
         lines.extend(spider.handler.as_ref().map(|handler| ("program", program(handler))));
         let reads = if spider.page_handler().is_some() {
             "each page by its program"

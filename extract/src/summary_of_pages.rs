@@ -2,8 +2,10 @@
 
 use trawl_common::mistake::Sited;
 use trawl_common::spider::{
-    Download, Field, PageFollow, PageKind, PageMatch, Paginate, PaginateBy, Parameter, Render, Spider,
+    Download, Field, PageFollow, PageKind, PageMatch, PageStep, Paginate, PaginateBy, Parameter, Render,
+    Spider,
 };
+use trawl_common::text::printable;
 
 /// `product: with `/product/` in its URL, from list; follows links in `.related`; carries brand`
 pub(crate) fn page(kind: &PageKind) -> String {
@@ -15,7 +17,15 @@ pub(crate) fn page(kind: &PageKind) -> String {
     }
     parts.extend(carries(&kind.carry));
     parts.extend(kind.render.map(|render| renders(render).to_owned()));
+    let own = kind.steps.as_ref();
+    parts.extend(own.map(|own| steps(own).unwrap_or_else(|| "takes no steps".to_owned())));
     parts.join("; ")
+}
+
+/// `click `button`, scroll`
+pub(crate) fn steps(steps: &[PageStep]) -> Option<String> {
+    let steps: Vec<String> = steps.iter().map(|step| printable(&step.action.to_string(), 100)).collect();
+    (!steps.is_empty()).then(|| steps.join(", "))
 }
 
 fn renders(render: Render) -> &'static str {

@@ -58,6 +58,7 @@ mod worker;
 use std::sync::Arc;
 
 pub use proxy::HandlerProxy;
+pub use render::RenderReport;
 pub use spiders::Unready;
 use tasks::{Programs, TaskRunner};
 use tokio_util::sync::CancellationToken;

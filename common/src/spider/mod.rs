@@ -32,12 +32,14 @@ mod secret;
 mod selector;
 mod session;
 mod start;
+mod steps;
 mod tasks;
 mod text;
 mod transform;
 mod version;
 
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 pub use crate::frontier::judging::{Expect, Judging, Quality};
 pub use ban::{Ban, Bans, Then};
@@ -64,6 +66,7 @@ pub use secret::Secret;
 pub use selector::Selector;
 pub use session::{LapseSigns, Lapsed, Login, LoginRequest, LoginStep, Session, StepExpect};
 pub use start::{CsvRequests, Start};
+pub use steps::{Action, Awaited, PageKey, PageStep, Target};
 pub use tasks::{NotSubmitted, crawl_for};
 pub use text::SpiderText;
 pub use transform::{Conversion, Transform};
@@ -114,6 +117,8 @@ pub struct Spider {
     pub request: Request,
     /// Whether a browser renders its pages, except those of kinds that say otherwise.
     pub render: Render,
+    /// The steps in pages that a browser renders, except those of kinds that have their own.
+    pub steps: Arc<[PageStep]>,
     /// The rules for responses that are not pages.
     pub ban: Ban,
     /// The session that its requests are part of; `None` if it keeps none.
@@ -160,6 +165,7 @@ impl Spider {
             retry: RetryOverrides::default(),
             request: Request::default(),
             render: Render::default(),
+            steps: Arc::default(),
             ban: Ban::default(),
             session: None,
             login: None,

@@ -1,8 +1,10 @@
 //! `[[page]]`: the kinds of pages of a spider, and the links that each is read for.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use super::{Field, Render, Selector};
+use super::{Field, PageStep, Render, Selector};
 use crate::mistake::Sited;
 use crate::request::RequestTemplate;
 
@@ -20,6 +22,8 @@ pub struct PageKind {
     pub carry: Vec<(String, Field)>,
     /// Whether a browser renders its pages; `None` if the spider says so.
     pub render: Option<Render>,
+    /// The steps in its pages; `None` for those of the spider.
+    pub steps: Option<Arc<[PageStep]>>,
 }
 
 /// `match`: conditions for a page, all of which must hold.

@@ -7,11 +7,13 @@ pub(crate) mod query;
 pub(crate) mod selector_syntax;
 pub(crate) mod streamable;
 
+use std::sync::Arc;
+
 use regex::RegexSet;
 use scraper::Selector;
 use serde_json::Value;
 use trawl_common::request::RequestTemplate;
-use trawl_common::spider::{Kind, PageField, Render, Required};
+use trawl_common::spider::{Kind, PageField, PageStep, Render, Required};
 
 use crate::document::elements::SelectorMap;
 use crate::document::json::Path;
@@ -35,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) tracks: bool,
     /// Whether pages are rendered whose kind does not say it.
     pub(crate) render: Render,
+    /// The steps in rendered pages whose kind has none of its own.
+    pub(crate) steps: Arc<[PageStep]>,
     pub(crate) follow: Option<Follow>,
     /// Finds something in a page that shows that the session has lapsed.
     pub(crate) lapsed: Option<Each>,
@@ -175,6 +179,7 @@ pub(crate) struct PageKind {
     pub(crate) follow: Option<Vec<LinkRule>>,
     pub(crate) carry: Vec<Field>,
     pub(crate) render: Option<Render>,
+    pub(crate) steps: Option<Arc<[PageStep]>>,
 }
 
 /// A rule for the links of a kind of page.

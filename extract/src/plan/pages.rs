@@ -1,8 +1,10 @@
 //! Plans the kinds of pages.
 
+use std::sync::Arc;
+
 use regex::RegexSet;
 use trawl_common::mistake::{Mistake, Sited};
-use trawl_common::spider::{self, Spider};
+use trawl_common::spider::{self, PageStep, Spider};
 
 use super::planner::{Inside, Planner};
 use super::{Download, Each, Follow, Form, LinkRule, PageKind};
@@ -13,6 +15,7 @@ impl Planner {
     pub(super) fn pages(&mut self, spider: &Spider) {
         self.plan.tracks = spider.tracks();
         self.plan.render = spider.render;
+        self.plan.steps = self.steps("steps", &spider.steps);
         if self.plan.follow.is_none() && spider.pages.iter().any(|kind| kind.follow.is_some()) {
             self.wanted.follow = true;
             let usual = spider::Follow { links: false, ..spider::Follow::default() };
@@ -59,7 +62,21 @@ impl Planner {
                 .and_then(|selector| self.each(&what("match.selector"), selector, Inside::Nothing)),
             carry: self.fields("", &kind.carry, Inside::Nothing),
             render: kind.render,
+            steps: kind.steps.as_ref().map(|steps| self.steps(&what("steps"), steps)),
         }
+    }
+
+    /// Checks the selectors of steps, which a browser looks for.
+    fn steps(&mut self, what: &str, steps: &Arc<[PageStep]>) -> Arc<[PageStep]> {
+        let plan = std::mem::take(&mut self.plan);
+        for action in steps.iter().map(|step| &step.action) {
+            if let Some(target) = action.target() {
+                self.elements(&format!("{what}.{}", action.key()), &target.into(), Inside::Nothing);
+            }
+        }
+        // No page is searched for them here.
+        self.plan = plan;
+        Arc::clone(steps)
     }
 
     fn link_rule(&mut self, what: &dyn Fn(&str) -> String, rule: &spider::PageFollow) -> LinkRule {

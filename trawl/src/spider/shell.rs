@@ -14,6 +14,7 @@ use trawl_common::exit::Exit;
 use trawl_common::settings::Settings;
 use trawl_common::text::printable;
 use trawl_common::web::url::CanonicalUrl;
+use trawl_worker::RenderReport;
 
 use super::show;
 use super::trial::{Given, Place, Trial, TrialPage};
@@ -91,7 +92,8 @@ impl Args {
             trial.log_in().await?;
         }
         let begun = Instant::now();
-        let page = self.page.get(&trial, self.url.clone(), &Given::default()).await?;
+        let page =
+            self.page.get(&trial, self.url.clone(), &Given::default(), &mut RenderReport::default()).await?;
         self.print_head(&page, begun);
         let answered = self.answer_lines(&trial, page).await;
         trial.end().await;
@@ -140,7 +142,10 @@ impl Args {
                 let url = landed.to_url().join(&link).map_err(|error| format!("{link}: {error}"))?;
                 let url = CanonicalUrl::from_url(url).map_err(|error| format!("{link}: {error}"))?;
                 let begun = Instant::now();
-                *page = trial.fetch(&url, &Given::default()).await.map_err(|fail| fail.message)?;
+                *page = trial
+                    .fetch(&url, &Given::default(), &mut RenderReport::default())
+                    .await
+                    .map_err(|fail| fail.message)?;
                 self.print_head(page, begun);
             }
             Line::Field(line) => {

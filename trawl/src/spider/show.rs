@@ -17,6 +17,9 @@ use trawl_worker::TrialSession;
 /// Maximum length of a displayed value.
 const MAX_SHOWN: usize = 400;
 
+/// A step that was taken in a page, and its time.
+type StepTaken = (String, Duration);
+
 /// The header fields that are shown to people.
 const HEADERS: [&str; 6] =
     ["content-type", "last-modified", "etag", "cache-control", "x-robots-tag", "server"];
@@ -25,11 +28,12 @@ pub(super) fn print(
     url: &CanonicalUrl,
     tried: &Tried,
     took: Duration,
-    rendering: Option<Rendering>,
+    (rendering, steps): (Option<Rendering>, &[StepTaken]),
     links: bool,
 ) {
     head(url, &tried.response, took);
     rendering.iter().for_each(|rendering| print_rendering(rendering, &tried.kinds));
+    print_steps(steps);
     print_kinds(&tried.kinds);
     for item in &tried.extraction.items {
         print_item(item);
@@ -99,6 +103,15 @@ fn print_rendering(rendering: &Rendering, kinds: &[JudgedKind]) {
     };
     let render: &str = rendering.rule.render.into();
     println!("  {dim}{word:<14}{dim:#} by `render = \"{render}\"` of {whose}");
+}
+
+/// Prints the steps that were taken in a page, each with its time.
+pub(super) fn print_steps(steps: &[StepTaken]) {
+    let dim = Style::new().dimmed();
+    for (number, (step, took)) in (1..).zip(steps) {
+        let (word, step) = (format!("step {number}"), printable(step, MAX_SHOWN));
+        println!("  {dim}{word:<14}{dim:#} {step} in {:.2} s", took.as_secs_f64());
+    }
 }
 
 /// Returns the kind of page whose rule it is; `None` for the spider's.
@@ -191,7 +204,7 @@ fn shown(value: &Value) -> String {
 pub(super) fn print_json(
     url: &CanonicalUrl,
     tried: &Tried,
-    rendering: Option<Rendering>,
+    (rendering, steps): (Option<Rendering>, &[StepTaken]),
     session: Option<&TrialSession>,
     lapse: Option<&str>,
 ) {
@@ -203,6 +216,7 @@ pub(super) fn print_json(
         let unfit = extraction.unfit.iter().filter(|unfit| unfit.is_cut == wanted);
         unfit.map(|Unfit { field, value, reason, steps, .. }| json!({ "field": field, "value": value, "reason": reason, "steps": steps })).collect::<Vec<_>>()
     };
+    let step = |(step, took): &StepTaken| json!({ "step": step, "seconds": took.as_secs_f64() });
     let session = session.map(|session| {
         let cookies = session.cookies();
         let cookies = cookies.iter().map(|one| json!({ "name": one.name, "domain": one.domain, "path": one.path, "expires": one.expires.map(|at| at.to_string()) }));
@@ -210,7 +224,7 @@ pub(super) fn print_json(
     });
     let rendering = rendering.map(|rendering| {
         let render: &str = rendering.rule.render.into();
-        json!({ "rendered": rendering.is_wanted, "render": render, "page": rule_of(&rendering, kinds) })
+        json!({ "rendered": rendering.is_wanted, "render": render, "page": rule_of(&rendering, kinds), "steps": steps.iter().map(step).collect::<Vec<_>>() })
     });
     let headers = response.headers.iter().filter(|(name, _)| session.is_none() || *name != "set-cookie");
     let shown = json!({

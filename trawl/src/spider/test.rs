@@ -10,6 +10,7 @@ use trawl_common::exit::Exit;
 use trawl_common::settings::Settings;
 use trawl_common::text::printable;
 use trawl_common::web::url::CanonicalUrl;
+use trawl_worker::RenderReport;
 
 use super::recorded::{Recorded, differences, folder_of, outcome};
 use super::trial::{Given, Trial, TrialPage};
@@ -64,7 +65,8 @@ impl Args {
     async fn record(&self, trial: &Trial, pages: &Path) -> Outcome {
         for url in &self.record {
             let (from, carry) = (self.given.from.clone(), self.given.values());
-            let TrialPage { response, .. } = trial.fetch(url, &self.given).await?;
+            let TrialPage { response, .. } =
+                trial.fetch(url, &self.given, &mut RenderReport::default()).await?;
             let tried = trial.read(url, response, from.as_deref(), carry.clone()).await?;
             let path = Recorded::new(url, &tried, from, carry).write(pages, &tried.response.body)?;
             let items = tried.extraction.items.len() as u64;

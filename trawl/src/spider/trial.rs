@@ -20,7 +20,7 @@ use trawl_common::web::sniff::is_html;
 use trawl_common::web::url::{CanonicalUrl, InvalidUrl};
 use trawl_extract::{Extraction, Extractor, LoginPlan, Ready, Rendering, Tried};
 use trawl_web::Fetcher;
-use trawl_worker::{HandlerProxy, PageReader, PageRenderer, TrialSession};
+use trawl_worker::{HandlerProxy, PageReader, PageRenderer, RenderReport, TrialSession};
 
 use super::examine::load;
 
@@ -56,16 +56,17 @@ impl FromStr for Place {
 }
 
 impl Place {
-    /// Returns the page, which was given these values. `url` is the URL of a page that was saved to a file.
+    /// Returns the page, which was given these values, and how it was rendered in `report`. `url` is the URL of a page that was saved to a file.
     pub(super) async fn get(
         &self,
         trial: &Trial,
         url: Option<CanonicalUrl>,
         given: &Given,
+        report: &mut RenderReport,
     ) -> Result<TrialPage, Fail> {
         match (self, url) {
             (Self::Web(_), Some(_)) => Err(Fail::usage("--url is for a page that was saved to a file")),
-            (Self::Web(url), None) => trial.fetch(url, given).await,
+            (Self::Web(url), None) => trial.fetch(url, given, report).await,
             (Self::File(file), url) => {
                 let nowhere = || "http://localhost/".parse().map_err(Fail::run);
                 let (url, response) = (url.map_or_else(nowhere, Ok)?, saved(file)?);
@@ -168,8 +169,13 @@ impl Trial {
         Ok(session)
     }
 
-    /// Fetches a page that is given this, and renders it if the spider wants that.
-    pub(super) async fn fetch(&self, url: &CanonicalUrl, given: &Given) -> Result<TrialPage, Fail> {
+    /// Fetches a page that is given this, and renders it if the spider wants that; how is in `report`.
+    pub(super) async fn fetch(
+        &self,
+        url: &CanonicalUrl,
+        given: &Given,
+        report: &mut RenderReport,
+    ) -> Result<TrialPage, Fail> {
         let fetched = self.fetcher.fetch_for(url, &self.scope, &self.bans).await;
         let response = fetched.map_err(|reason| Fail::run(format!("{url}: {reason}")))?;
         let renderer = self.renderer.as_ref().filter(|_| is_html(response.content_type(), &response.body));
@@ -178,10 +184,11 @@ impl Trial {
         };
         let rendering = self.rendering(url, &response, given.request(url)?).await;
         let response = match rendering {
-            Some(Rendering { is_wanted: true, .. }) => {
+            Some(Rendering { is_wanted: true, rule }) => {
                 let landed = response.redirected_to.clone().unwrap_or_else(|| url.clone());
-                let rendered =
-                    renderer.render(&self.spider, &self.scope, &self.fetcher, &landed, response).await;
+                let (spider, steps) = (&self.spider, self.extractor.steps(rule));
+                let page = (&landed, response);
+                let rendered = renderer.render(spider, &self.scope, &self.fetcher, page, steps, report).await;
                 rendered.map_err(|why| Fail::run(format!("{url}: {why}")))?
             }
             _ => response,

@@ -4,6 +4,7 @@
 
 mod bounds;
 mod manners;
+mod steps;
 mod support;
 
 use std::time::Duration;

@@ -13,7 +13,7 @@ use crate::support::{SPIDER, Workspace, shop, stats};
 
 /// Checks that requests kept the pace of four a second: altogether, and each but for how long it took to arrive.
 #[track_caller]
-fn check_pace(log: &[Arrival]) {
+pub(crate) fn check_pace(log: &[Arrival]) {
     let slot = Duration::from_millis(250);
     let gaps: Vec<Duration> = log.windows(2).map(|pair| pair[1].at - pair[0].at).collect();
     let altogether: Duration = gaps.iter().sum();
@@ -59,14 +59,14 @@ async fn what_robots_txt_forbids_is_not_asked_by_a_page() {
 }
 
 /// An address that nobody may ask, and the number of connections and packets that it got.
-struct Forbidden {
-    address: String,
+pub(crate) struct Forbidden {
+    pub(crate) address: String,
     got: Arc<AtomicUsize>,
     packets: UdpSocket,
 }
 
 impl Forbidden {
-    async fn listen() -> Self {
+    pub(crate) async fn listen() -> Self {
         let listener = TcpListener::bind("127.0.0.2:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let packets = UdpSocket::bind(address).unwrap();
@@ -82,7 +82,7 @@ impl Forbidden {
     }
 
     /// Returns the number of connections and packets so far.
-    fn got(&self) -> (usize, usize) {
+    pub(crate) fn got(&self) -> (usize, usize) {
         let packets = std::iter::from_fn(|| self.packets.recv(&mut [0; 2048]).ok()).count();
         (self.got.load(Ordering::Relaxed), packets)
     }

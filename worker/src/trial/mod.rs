@@ -14,7 +14,7 @@ use trawl_common::frontier::outcome::{Class, Failure, Skip};
 use trawl_common::frontier::{Request, Work};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::settings::Settings;
-use trawl_common::spider::{Scope, Spider};
+use trawl_common::spider::{PageStep, Scope, Spider};
 use trawl_common::task::TaskView;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
@@ -27,7 +27,7 @@ use crate::parse::Parser;
 use crate::programs::{Came, PageAbout, Reading, Running, Unread, read_page};
 use crate::proxy::page::OnBehalf;
 use crate::proxy::{HandlerProxy, User};
-use crate::render::{Renderer, Unrendered};
+use crate::render::{RenderReport, Renderer, Unrendered};
 use crate::schedule::polite::AsSpider;
 use crate::spiders::Unready;
 
@@ -154,8 +154,8 @@ impl PageRenderer {
         Ok(Self(Renderer::new(proxy)))
     }
 
-    /// Returns the response with the document that a page's scripts leave. `landed` is the URL that it is from;
-    /// `fetcher` makes the browser's requests for `spider`.
+    /// Returns the response with the document that a page's scripts leave after these steps, which it puts into
+    /// `report`. `landed` is the URL that it is from; `fetcher` makes the browser's requests for `spider`.
     ///
     /// # Errors
     ///
@@ -165,13 +165,15 @@ impl PageRenderer {
         spider: &Spider,
         scope: &Scope,
         fetcher: &Fetcher,
-        landed: &CanonicalUrl,
-        response: Response,
+        (landed, response): (&CanonicalUrl, Response),
+        steps: &[PageStep],
+        report: &mut RenderReport,
     ) -> Result<Response, String> {
         let passage = fetcher.passage().map_err(|error| error.to_string())?;
         let own = AsSpider::new(spider, self.0.settings(), fetcher.clone());
         let on_behalf = OnBehalf { user: User { own, passage }, crawl: None, scope: scope.clone() };
-        self.0.render(on_behalf, landed, response).await.map_err(|unrendered| match unrendered {
+        let rendered = self.0.render(on_behalf, landed, response, steps, report).await;
+        rendered.map_err(|unrendered| match unrendered {
             Unrendered::NoPage(no_page) => no_page.to_string(),
             Unrendered::Later(why, _) => why,
         })

@@ -162,6 +162,10 @@ impl<'a> Given<'a> {
         matches!(self.value.get_ref(), DeValue::Array(_))
     }
 
+    pub(super) fn is_number(&self) -> bool {
+        matches!(self.value.get_ref(), DeValue::Integer(_))
+    }
+
     pub(super) fn is_table(&self) -> bool {
         matches!(self.value.get_ref(), DeValue::Table(_))
     }

@@ -27,6 +27,7 @@ mod secret;
 mod section;
 mod sinks;
 mod start;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod transform;
@@ -135,6 +136,8 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
         spider.items = items;
     }
     kinds_of_pages(&mut file, spider, has_reader);
+    let is_rendered = spider.needs_browser();
+    spider.steps = file.read("steps", |given| steps::steps(given, is_rendered)).unwrap_or_default();
     spider.downloads = download::downloads(&mut file, spider, has_reader);
     spider.session = file.within("session", |section| login::session(section, has_home));
     login(&mut file, spider, has_reader);
@@ -221,7 +224,7 @@ fn kinds_of_pages(file: &mut Section<'_>, spider: &mut Spider, has_reader: bool)
         for other in file.get("fields").iter().chain(&file.get("items")) {
             other.wrong::<()>("with [[page]], items are those of kinds of pages: put this into one; one without `match`, the last, takes all other pages");
         }
-        (spider.pages, spider.items) = pages::pages(given);
+        (spider.pages, spider.items) = pages::pages(given, spider.render);
     }
     spider.paginate = file.all("paginate", |given| paginate::paginate(given, &spider.pages));
 }

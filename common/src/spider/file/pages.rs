@@ -9,9 +9,10 @@ use super::given::Given;
 use super::patterns;
 use super::render;
 use super::section::Section;
+use super::steps::steps;
 use crate::mistake::Sited;
 use crate::request::RequestTemplate;
-use crate::spider::{Field, ItemRule, PageFollow, PageForm, PageKind, PageMatch};
+use crate::spider::{Field, ItemRule, PageFollow, PageForm, PageKind, PageMatch, Render};
 
 /// Maximum number of kinds of pages.
 const MAX_KINDS: usize = 100;
@@ -20,8 +21,8 @@ const MAX_KINDS: usize = 100;
 const OF_ALL: [&str; 7] =
     ["depth", "max_per_host", "max_repeats", "nofollow", "noindex", "canonical", "refresh"];
 
-/// Reads the kinds of pages, and the items of each.
-pub(super) fn pages(given: &Given<'_>) -> (Vec<PageKind>, Vec<ItemRule>) {
+/// Reads the kinds of pages, and the items of each. A kind is rendered as `spider` says, or as it says itself.
+pub(super) fn pages(given: &Given<'_>, spider: Render) -> (Vec<PageKind>, Vec<ItemRule>) {
     let (mut kinds, mut items) = (Vec::<PageKind>::new(), Vec::new());
     let (mut names, mut item_names) = (HashSet::new(), HashSet::new());
     let all = given.list().unwrap_or_default();
@@ -37,7 +38,9 @@ pub(super) fn pages(given: &Given<'_>) -> (Vec<PageKind>, Vec<ItemRule>) {
         }
         let Some(section) = Section::from_given(given) else { continue };
         let number = kinds.len();
-        let Some((kind, own)) = page(section, number, &mut names, &mut item_names) else { continue };
+        let Some((kind, own)) = page(section, (number, spider), &mut names, &mut item_names) else {
+            continue;
+        };
         kinds.push(kind);
         items.extend(own);
     }
@@ -47,7 +50,7 @@ pub(super) fn pages(given: &Given<'_>) -> (Vec<PageKind>, Vec<ItemRule>) {
 
 fn page(
     mut section: Section<'_>,
-    number: usize,
+    (number, spider): (usize, Render),
     names: &mut HashSet<String>,
     item_names: &mut HashSet<String>,
 ) -> Option<(PageKind, Vec<ItemRule>)> {
@@ -59,6 +62,7 @@ fn page(
     });
     let carry = carry(&mut section);
     let render = section.read("render", render);
+    let steps = section.read("steps", |given| steps(given, render.unwrap_or(spider).needs_browser()));
     let own_fields = section.within("fields", fields::fields);
     let kinds = section.get("items");
     if let (Some(_), Some(kinds)) = (&own_fields, &kinds) {
@@ -75,7 +79,7 @@ fn page(
         rule.name.get_or_insert_with(|| name.value.clone());
         rule.page = Some(number);
     }
-    Some((PageKind { name, when, follow, carry, render }, items))
+    Some((PageKind { name, when, follow, carry, render, steps }, items))
 }
 
 fn name(given: &Given<'_>, names: &mut HashSet<String>) -> Option<Sited<String>> {

@@ -26,7 +26,7 @@ use super::history::RememberedPage;
 use super::identity::{Form, form, seen_as};
 use super::items::{item, name};
 use super::links::to_follow;
-use super::rendered::{is_rendered_once_read, is_rendered_unread, rendered};
+use super::rendered::{rendered, rule_once_read, rule_unread};
 use crate::claimed::ClaimedUrl;
 use crate::claimed::items_file::{FileItems, Ids, InFile};
 use crate::claimed::new_work::asked_for;
@@ -47,20 +47,24 @@ pub(super) async fn read(
     if claimed.reader().is_none() && !claimed.spider.extractor.reads(&response) {
         return Ok(None);
     }
-    let is_rendered = is_rendered_unread(claimed, &response);
-    let mut response = match is_rendered {
-        true => rendered(fetching, claimed, response, visit).await?,
-        false => response,
+    let mut rule = rule_unread(claimed, &response);
+    let mut response = match rule {
+        Some(rule) => rendered(fetching, claimed, response, rule, visit).await?,
+        None => response,
     };
     let mut reading = self::reading(fetching, claimed, claimed.reader(), &response).await?;
-    if !is_rendered && is_rendered_once_read(claimed, &response, &reading.extraction) {
-        let (kind, lacked) = (reading.extraction.kind, reading.extraction.missing.len());
-        response = rendered(fetching, claimed, response, visit).await?;
-        reading = self::reading(fetching, claimed, claimed.reader(), &response).await?;
-        if lacked > 0 {
-            claimed.spider.gains.note(kind, &claimed.url, reading.extraction.missing.len() < lacked);
+    if rule.is_none() {
+        rule = rule_once_read(claimed, &response, &reading.extraction);
+        if let Some(rule) = rule {
+            let (kind, lacked) = (reading.extraction.kind, reading.extraction.missing.len());
+            response = rendered(fetching, claimed, response, rule, visit).await?;
+            reading = self::reading(fetching, claimed, claimed.reader(), &response).await?;
+            if lacked > 0 {
+                claimed.spider.gains.note(kind, &claimed.url, reading.extraction.missing.len() < lacked);
+            }
         }
     }
+    let is_stepped = rule.is_some_and(|rule| !claimed.spider.extractor.steps(rule).is_empty());
     match visit {
         Some(visit) if reading.extraction.lapsed => {
             return Err(fetching.sessions.lapsed(claimed, visit, "`lapsed.selector` finds something"));
@@ -72,9 +76,12 @@ pub(super) async fn read(
         return Err(outcome);
     }
     let bytes = response.body.len() as u64;
-    let given = given(fetching, claimed, history, response, reading).await?;
+    let is_led = response.redirected_to.is_some() && is_stepped;
+    let (output, memory) = given(fetching, claimed, history, response, reading).await?;
     metrics::page_read(bytes);
-    Ok(Some(given))
+    // Steps may lead several pages there.
+    let landed = output.landed.filter(|_| !is_led);
+    Ok(Some((PageOutput { landed, ..output }, memory)))
 }
 
 /// Returns the results of a page, with the update of the page history.

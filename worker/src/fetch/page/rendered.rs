@@ -9,7 +9,8 @@ use trawl_common::spider::Render;
 use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
 use trawl_common::web::sniff::is_html;
-use trawl_extract::{Extraction, Rendering};
+use trawl_common::web::url::CanonicalUrl;
+use trawl_extract::{Extraction, RenderRule, Rendering};
 use trawl_web::NoPage;
 
 use super::failed;
@@ -18,7 +19,7 @@ use crate::claimed::ClaimedUrl;
 use crate::fetch::Fetching;
 use crate::proxy::User;
 use crate::proxy::page::OnBehalf;
-use crate::render::Unrendered;
+use crate::render::{RenderReport, Unrendered};
 use crate::schedule::polite::AsSpider;
 use crate::schedule::sessions::Visit;
 
@@ -34,21 +35,25 @@ pub(super) fn may_be_rendered(claimed: &ClaimedUrl, response: &Response) -> bool
         && rendering(claimed, response).is_none_or(|rendering| rendering.is_wanted)
 }
 
-/// Whether a browser renders this page before it is read.
-pub(super) fn is_rendered_unread(claimed: &ClaimedUrl, response: &Response) -> bool {
-    is_for_browsers(claimed, response)
-        && rendering(claimed, response).is_some_and(|rendering| rendering.is_wanted)
+/// Returns the rule by which a browser renders this page before it is read; `None` if none does.
+pub(super) fn rule_unread(claimed: &ClaimedUrl, response: &Response) -> Option<RenderRule> {
+    let rendering = rendering(claimed, response).filter(|_| is_for_browsers(claimed, response))?;
+    rendering.is_wanted.then_some(rendering.rule)
 }
 
-/// Whether a browser renders this page after it was read as it was sent.
-pub(super) fn is_rendered_once_read(claimed: &ClaimedUrl, response: &Response, read: &Extraction) -> bool {
+/// Returns the rule by which a browser renders this page after it was read as it was sent; `None` if none does.
+pub(super) fn rule_once_read(
+    claimed: &ClaimedUrl,
+    response: &Response,
+    read: &Extraction,
+) -> Option<RenderRule> {
     if !may_be_rendered(claimed, response) {
-        return false;
+        return None;
     }
     let Rendering { rule, is_wanted } = claimed.spider.extractor.rendering_once_read(response, read);
     let is_promising =
         || rule.render == Render::Always || claimed.spider.gains.is_promising(read.kind, &claimed.url);
-    is_wanted && is_promising()
+    (is_wanted && is_promising()).then_some(rule)
 }
 
 /// Whether it is an HTML page of a spider that has a browser.
@@ -62,11 +67,13 @@ fn rendering(claimed: &ClaimedUrl, response: &Response) -> Option<Rendering> {
     claimed.spider.extractor.rendering(&claimed.url, response, request)
 }
 
-/// Returns the response with the document that a page's scripts leave. Scripts that lead elsewhere count as a redirect.
+/// Returns the response with the document that a page's scripts leave after the steps of this rule. Scripts that lead
+/// elsewhere count as a redirect; steps may lead several pages to one URL.
 pub(super) async fn rendered(
     fetching: &Fetching,
     claimed: &mut ClaimedUrl,
     response: Response,
+    rule: RenderRule,
     visit: Option<&Arc<Visit>>,
 ) -> Result<Response, Outcome> {
     let Some(passage) = claimed.spider.passage.clone() else { return Ok(response) };
@@ -81,7 +88,9 @@ pub(super) async fn rendered(
     let on_behalf = OnBehalf { user, crawl, scope };
     let (url, before) = (claimed.url.clone(), response.redirected_to.clone());
     let watched = fetching.watch.over(&claimed.message);
-    let rendering = fetching.renderer.render(on_behalf, before.as_ref().unwrap_or(&url), response);
+    let (steps, mut report) = (Arc::clone(spider.extractor.steps(rule)), RenderReport::default());
+    let own = before.as_ref().unwrap_or(&url);
+    let rendering = fetching.renderer.render(on_behalf, own, response, &steps, &mut report);
     let rendered = tokio::select! {
         biased;
         rendered = rendering => rendered,
@@ -91,7 +100,8 @@ pub(super) async fn rendered(
     // Scripts may lead back.
     let redirected_to = rendered.redirected_to.filter(|page| *page != url);
     let rendered = Response { redirected_to, ..rendered };
-    match rendered.redirected_to.as_ref().filter(|page| Some(*page) != before.as_ref()) {
+    let is_led = |page: &&CanonicalUrl| steps.is_empty() && Some(*page) != before.as_ref();
+    match rendered.redirected_to.as_ref().filter(is_led) {
         Some(page) if leads_to_known(fetching, claimed, page).await? => {
             Err(Outcome::Skipped(Skip::Duplicate))
         }

@@ -24,11 +24,12 @@ const MAX_TIME: Duration = Duration::from_secs(600);
 
 /// The page was not at rest in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Overdue;
+pub(super) struct Overdue;
 
 /// The requests of a page.
 #[derive(Debug)]
 pub(super) struct Activity {
+    begun: Instant,
     state: Mutex<State>,
     changed: watch::Sender<()>,
 }
@@ -60,7 +61,7 @@ pub(super) struct UnderWay {
 impl Activity {
     pub(super) fn new() -> Self {
         let state = State { begun: 0, open: HashMap::new(), last: Instant::now() };
-        Self { state: Mutex::new(state), changed: watch::Sender::default() }
+        Self { begun: state.last, state: Mutex::new(state), changed: watch::Sender::default() }
     }
 
     /// Begins a request, unless the page has had too many.
@@ -77,27 +78,30 @@ impl Activity {
         Some(UnderWay { activity: Arc::clone(self), id })
     }
 
-    /// Waits until the page is at rest after `loaded`.
+    /// Waits for something.
     ///
     /// # Errors
-    /// Fails when that has taken longer than `limit`, not counting the time in which requests wait for slots.
-    pub(super) async fn rest(
+    /// Fails when that has taken longer than `limit`, not counting the time in which requests wait for slots, or the page
+    /// has had its time.
+    pub(super) async fn within<T>(
         &self,
-        loaded: impl Future<Output = ()>,
         limit: Duration,
-    ) -> Result<(), Overdue> {
-        let resting = async {
-            loaded.await;
-            self.quiet().await;
-        };
+        waiting: impl Future<Output = T>,
+    ) -> Result<T, Overdue> {
         tokio::select! {
-            () = resting => Ok(()),
+            done = waiting => Ok(done),
             () = self.spend(limit) => Err(Overdue),
-            () = sleep(MAX_TIME) => Err(Overdue),
+            () = sleep_until(self.begun + MAX_TIME) => Err(Overdue),
         }
     }
 
-    async fn quiet(&self) {
+    /// Records that something is done to the page, which may make it ask for more.
+    pub(super) fn stir(&self) {
+        self.state.lock().last = Instant::now();
+    }
+
+    /// Waits until the page is at rest.
+    pub(super) async fn quiet(&self) {
         let mut changed = self.changed.subscribe();
         loop {
             match self.quiet_since().map(|since| since + QUIET_TIME) {
@@ -165,7 +169,7 @@ impl Drop for UnderWay {
 
 #[cfg(test)]
 mod tests {
-    use std::future::{pending, ready};
+    use std::future::pending;
 
     use tokio::time::advance;
 
@@ -183,7 +187,7 @@ mod tests {
         page: impl Future<Output = ()>,
     ) -> Result<Duration, Overdue> {
         let begun = Instant::now();
-        let resting = activity.rest(ready(()), LIMIT);
+        let resting = activity.within(LIMIT, activity.quiet());
         let page = async {
             page.await;
             pending::<()>().await;
@@ -254,7 +258,17 @@ mod tests {
         assert_eq!(rests_after(&activity, page).await, Err(Overdue));
         assert_eq!(begun.elapsed(), LIMIT);
         advance(LIMIT).await;
-        assert_eq!(activity.rest(pending(), LIMIT).await, Err(Overdue), "it does not load");
+        assert_eq!(activity.within(LIMIT, pending::<()>()).await, Err(Overdue), "it does not load");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_something_is_done_to_a_page_it_has_time_to_ask_for_more() {
+        let activity = activity();
+        let page = async {
+            sleep(QUIET_TIME / 2).await;
+            activity.stir();
+        };
+        assert_eq!(rests_after(&activity, page).await, Ok(QUIET_TIME * 3 / 2));
     }
 
     #[test]

@@ -43,8 +43,7 @@ use trawl_common::web::url::CanonicalUrl;
 use trawl_web::{MAX_REDIRECTS, NoPage, Trail};
 use url::Url;
 
-use self::activity::Activity;
-pub(crate) use self::activity::Overdue;
+use self::activity::{Activity, Overdue};
 use self::answer_body::AnswerBody;
 pub(crate) use self::certificates::Certificates;
 use self::purpose::Purpose;
@@ -100,6 +99,15 @@ struct Shown {
     documents: Vec<Landing>,
 }
 
+/// The reason why a page does not do what it was waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    /// It took too long.
+    Overdue,
+    /// The spider has no page: scripts have led to where it may not go.
+    NoPage(NoPage),
+}
+
 /// A document to which scripts have led.
 #[derive(Clone, Debug)]
 pub(crate) struct Landing {
@@ -146,18 +154,32 @@ impl PageProxy {
         self.address
     }
 
-    /// Waits until the page is at rest, or scripts have led it to where it may not go.
+    /// Waits until the page is at rest.
+    pub(crate) async fn quiet(&self) {
+        self.page.activity.quiet().await;
+    }
+
+    /// Records that something is done to the page, which may make it ask for more.
+    pub(crate) fn stir(&self) {
+        self.page.activity.stir();
+    }
+
+    /// Waits for something that the page is to do.
     ///
     /// # Errors
-    /// Fails when that takes longer than `limit`, not counting the time in which requests wait for slots.
-    pub(crate) async fn rest(
+    /// Fails when that takes longer than `limit`, not counting the time in which requests wait for slots, or scripts have
+    /// led the page to where it may not go.
+    pub(crate) async fn within<T>(
         &self,
-        loaded: impl Future<Output = ()>,
         limit: Duration,
-    ) -> Result<(), Overdue> {
+        waiting: impl Future<Output = T>,
+    ) -> Result<T, Stopped> {
         tokio::select! {
-            rested = self.page.activity.rest(loaded, limit) => rested,
-            () = self.page.refused.cancelled() => Ok(()),
+            done = self.page.activity.within(limit, waiting) => done.map_err(|Overdue| Stopped::Overdue),
+            () = self.page.refused.cancelled() => {
+                let refused = self.page.shown.lock().refused.clone();
+                Err(refused.map_or(Stopped::Overdue, Stopped::NoPage))
+            }
         }
     }
 
@@ -166,9 +188,9 @@ impl PageProxy {
     /// # Errors
     /// Returns the reason why the spider has no page: scripts led out of its domains, or in a circle.
     pub(crate) fn landing(&self, url: Option<&str>) -> Result<Option<Landing>, NoPage> {
-        let mut shown = self.page.shown.lock();
-        if let Some(refused) = shown.refused.take() {
-            return Err(refused);
+        let shown = self.page.shown.lock();
+        if let Some(refused) = &shown.refused {
+            return Err(refused.clone());
         }
         let Some(url) = url else { return Ok(None) };
         let landed = Url::parse(url).ok().and_then(|url| CanonicalUrl::as_written(url).ok());

@@ -1,5 +1,10 @@
 //! One page in a browser, in a context of its own.
 
+mod evaluate;
+mod input;
+mod picture;
+mod steps;
+
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,11 +21,10 @@ use crate::browser::Browser;
 use crate::connection::{CallError, Event};
 use crate::lease::Lease;
 
+pub use self::steps::Attempt;
+
 /// Maximum time until a page gives its document, which its scripts may delay.
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The world in which the document is read: the page's scripts cannot change what is called there.
-const WORLD: &str = "trawl";
 
 /// The reason why a page has no document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +47,9 @@ pub enum PageError {
     /// Its document has more than the allowed number of characters.
     #[error("it has {0} characters once it is rendered, more than `fetch.max_body`")]
     TooLarge(u64),
+    /// A script in it throws this.
+    #[error("{0}")]
+    Threw(String),
     /// The browser refuses a command, for this reason.
     #[error("the browser refuses: {0}")]
     Refused(String),
@@ -124,6 +131,8 @@ impl Tab {
         for (method, params) in [
             ("Inspector.enable", json!({})),
             ("Page.enable", json!({})),
+            // Of several pages only one has it otherwise.
+            ("Emulation.setFocusEmulationEnabled", json!({ "enabled": true })),
             ("Emulation.setUserAgentOverride", json!({ "userAgent": user_agent })),
         ] {
             tab.call(method, params).await?;
@@ -179,11 +188,7 @@ impl Tab {
     /// # Errors
     /// Fails if it is larger, or does not come within a few seconds.
     pub async fn document(&mut self, most: u64) -> Result<Document, PageError> {
-        if let Ok(read) = timeout(DOCUMENT_TIMEOUT, self.read(most)).await {
-            return read;
-        }
-        self.post("Runtime.terminateExecution", json!({}));
-        Err(PageError::Endless)
+        timeout(DOCUMENT_TIMEOUT, self.read(most)).await.map_err(|_| PageError::Endless)?
     }
 
     /// Returns the URL of the document that the tab shows, if that is another than it went to.
@@ -210,34 +215,18 @@ impl Tab {
 
     async fn read(&mut self, most: u64) -> Result<Document, PageError> {
         #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct World {
-            execution_context_id: i64,
+        #[serde(untagged)]
+        enum Read {
+            Html(String),
+            TooLarge(u64),
         }
-        #[derive(Deserialize)]
-        struct Evaluated {
-            result: Returned,
-        }
-        #[derive(Deserialize)]
-        struct Returned {
-            value: Option<Value>,
-        }
-        let create = json!({ "frameId": self.target, "worldName": WORLD });
-        let world: World = parsed(&self.call("Page.createIsolatedWorld", create).await?)?;
-        let evaluate = json!({
-            "contextId": world.execution_context_id,
-            "expression": expression(most),
-            "returnByValue": true,
-        });
-        let evaluated: Evaluated = parsed(&self.call("Runtime.evaluate", evaluate).await?)?;
-        match evaluated.result.value {
-            Some(Value::String(html)) => {
+        match self.evaluate_apart(&expression(most)).await? {
+            Read::Html(html) => {
                 let landed = self.landed().await?;
                 self.context.lease.iter().for_each(Lease::count_rendered);
                 Ok(Document { html, landed })
             }
-            Some(Value::Number(length)) => Err(PageError::TooLarge(length.as_u64().unwrap_or_default())),
-            _ => Err(PageError::Refused("it gives no document".to_owned())),
+            Read::TooLarge(length) => Err(PageError::TooLarge(length)),
         }
     }
 
@@ -268,6 +257,8 @@ impl Tab {
 
 impl Drop for Tab {
     fn drop(&mut self) {
+        // A process with a script that does not end would outlive its page.
+        self.post("Runtime.terminateExecution", json!({}));
         self.context.browser.connection.forget(&self.session);
     }
 }

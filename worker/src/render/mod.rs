@@ -3,9 +3,13 @@
 //! 1. Waits for a place in a browser.
 //! 2. Opens a tab whose only way to the network is a proxy of its own, which has the page's document.
 //! 3. Goes there, and waits until the page is at rest.
-//! 4. Returns the document as its scripts have left it, in place of the one that was sent.
+//! 4. Takes the steps of the spider (`steps`).
+//! 5. Returns the document as its scripts have left it, in place of the one that was sent.
 //!
-//! A lost browser is no page's fault: the page comes back. Only a page whose browsers are lost again and again fails.
+//! A lost browser is no page's fault: the page comes back, to a browser of its own. Only a page whose browsers are lost
+//! again and again fails.
+
+mod steps;
 
 use std::io;
 use std::sync::Arc;
@@ -16,6 +20,7 @@ use tokio::time::timeout;
 use trawl_browser::{Counts, Document, Lease, NoLease, PageError, Pool, Tab};
 use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::settings::Settings;
+use trawl_common::spider::PageStep;
 use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
@@ -23,7 +28,7 @@ use trawl_handlers::Supervisor;
 use trawl_web::NoPage;
 
 use crate::proxy::HandlerProxy;
-use crate::proxy::page::{Certificates, Landing, OnBehalf, Overdue, PageProxy};
+use crate::proxy::page::{Certificates, Landing, OnBehalf, PageProxy, Stopped};
 
 /// Number of lost browsers after which the page that each of them had fails.
 const MAX_LOST: u8 = 3;
@@ -44,6 +49,17 @@ pub(crate) struct Renderer {
     certificates: Arc<Certificates>,
     /// The number of browsers that were lost with a page.
     lost: Cache<CanonicalUrl, u8>,
+}
+
+/// An account of how a page was rendered, for people.
+#[derive(Debug, Default)]
+pub struct RenderReport {
+    /// The steps that were taken, each with its time.
+    pub steps: Vec<(String, Duration)>,
+    /// Whether a picture of the page is wanted.
+    pub is_pictured: bool,
+    /// The picture as PNG, or why there is none.
+    pub picture: Option<Result<Vec<u8>, PageError>>,
 }
 
 /// The reason why a page is not rendered.
@@ -102,7 +118,7 @@ impl Renderer {
         self.pool.counts()
     }
 
-    /// Renders the page at `url`, whose document was fetched with `response`.
+    /// Renders the page at `url`, whose document was fetched with `response`, and takes these steps in it.
     ///
     /// # Errors
     /// Returns the reason why it is not rendered.
@@ -111,10 +127,15 @@ impl Renderer {
         on_behalf: OnBehalf,
         url: &CanonicalUrl,
         response: Response,
+        steps: &[PageStep],
+        report: &mut RenderReport,
     ) -> Result<Response, Unrendered> {
-        let lease =
-            self.pool.lease().await.map_err(|NoLease { why, after }| Unrendered::Later(why, after))?;
-        match self.render_in(lease, on_behalf, url, response).await {
+        let leased = match self.lost.contains_key(url) {
+            true => self.pool.lease_alone().await,
+            false => self.pool.lease().await,
+        };
+        let lease = leased.map_err(|NoLease { why, after }| Unrendered::Later(why, after))?;
+        match self.render_in(lease, on_behalf, (url, response), steps, report).await {
             Err(NoDocument::Tab(PageError::Lost)) => Err(self.lose(url)),
             Err(NoDocument::Tab(error)) => Err(Unrendered::NoPage(failure(&error).into())),
             Err(NoDocument::NoPage(no_page)) => Err(Unrendered::NoPage(no_page)),
@@ -133,7 +154,8 @@ impl Renderer {
             self.lost.insert(url.clone(), lost);
             return Unrendered::Later("a browser was lost".to_owned(), LOST_DELAY);
         }
-        self.lost.invalidate(url);
+        // Its next attempt has a browser of its own from the start.
+        self.lost.insert(url.clone(), 1);
         let why = format_args!("{lost} browsers were lost while they rendered it");
         Unrendered::NoPage(Failure::new(Class::Crash, why).into())
     }
@@ -142,27 +164,47 @@ impl Renderer {
         &self,
         lease: Lease,
         on_behalf: OnBehalf,
-        url: &CanonicalUrl,
-        response: Response,
+        (url, response): (&CanonicalUrl, Response),
+        steps: &[PageStep],
+        report: &mut RenderReport,
     ) -> Result<Response, NoDocument> {
-        let fetch = &self.proxy.settings().fetch;
-        let overdue = || {
-            Failure::new(Class::Timeout, format_args!("its document is not there after {:?}", fetch.timeout))
-        };
         let user_agent = on_behalf.user.own.fetcher.user_agent().to_owned();
         let proxy = PageProxy::start(&self.proxy, &self.certificates, on_behalf, url, response.clone());
         let proxy = proxy.map_err(NoDocument::NoPort)?;
         let mut tab = Tab::open(lease, proxy.address(), &user_agent).await?;
-        timeout(fetch.timeout, tab.go(url.as_str())).await.map_err(|_| overdue())??;
-        let loaded = tab.loaded().cancelled_owned();
-        let rested = tab.during(proxy.rest(loaded, fetch.timeout)).await?;
-        proxy.landing(None)?;
-        if rested == Err(Overdue) && !tab.is_parsed() {
-            return Err(overdue().into());
+        let shown = self.show((&mut tab, &proxy), url, steps, &mut report.steps).await;
+        if report.is_pictured {
+            report.picture = Some(tab.picture().await);
         }
-        let Document { html, landed } = tab.document(fetch.max_body.as_u64()).await?;
+        shown?;
+        let Document { html, landed } = tab.document(self.settings().fetch.max_body.as_u64()).await?;
         let landing = proxy.landing(landed.as_deref())?;
         Ok(rendered(response, landing, html)?)
+    }
+
+    /// Has a tab show a page, and takes the steps in it.
+    async fn show(
+        &self,
+        (tab, proxy): (&mut Tab, &PageProxy),
+        url: &CanonicalUrl,
+        steps: &[PageStep],
+        taken: &mut Vec<(String, Duration)>,
+    ) -> Result<(), NoDocument> {
+        let limit = self.settings().fetch.timeout;
+        let overdue =
+            || Failure::new(Class::Timeout, format_args!("its document is not there after {limit:?}"));
+        timeout(limit, tab.go(url.as_str())).await.map_err(|_| overdue())??;
+        let loaded = tab.loaded().cancelled_owned();
+        let resting = async {
+            loaded.await;
+            proxy.quiet().await;
+        };
+        match tab.during(proxy.within(limit, resting)).await? {
+            Err(Stopped::Overdue) if !tab.is_parsed() => return Err(overdue().into()),
+            Err(Stopped::NoPage(no_page)) => return Err(no_page.into()),
+            Ok(()) | Err(Stopped::Overdue) => {}
+        }
+        steps::take(tab, proxy, (steps, limit), taken).await
     }
 }
 
@@ -172,7 +214,11 @@ fn failure(error: &PageError) -> Failure {
         PageError::Crashed => Class::Crash,
         PageError::Endless => Class::Timeout,
         PageError::TooLarge(_) => Class::Size,
-        PageError::Lost | PageError::Closed | PageError::NotShown(_) | PageError::Refused(_) => Class::Body,
+        PageError::Lost
+        | PageError::Closed
+        | PageError::NotShown(_)
+        | PageError::Threw(_)
+        | PageError::Refused(_) => Class::Body,
     };
     Failure::new(class, format_args!("rendering it: {error}"))
 }
