@@ -125,7 +125,7 @@ impl ScriptSite {
         self.file(path, 200, &[("content-type", "application/json")], json);
     }
 
-    /// Adds an answer.
+    /// Adds an answer to a path, whatever its query if it has none.
     ///
     /// # Panics
     /// If the status is none.
@@ -151,7 +151,11 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
     let arrival = Arrival { at: Instant::now(), path: path.clone(), fields: request.headers().clone() };
     shared.log.lock().push(arrival);
-    let Some(File { status, fields, body }) = shared.files.lock().get(&path).cloned() else {
+    let file = {
+        let files = shared.files.lock();
+        files.get(&path).or_else(|| files.get(request.uri().path())).cloned()
+    };
+    let Some(File { status, fields, body }) = file else {
         return StatusCode::NOT_FOUND.into_response();
     };
     let mut response = (status, [(header::CACHE_CONTROL, "no-store")], body).into_response();

@@ -11,29 +11,6 @@ use trawl_testkit::script_site::ScriptSite;
 use crate::support::{LIMIT, Workspace, shop, stats};
 
 #[tokio::test]
-async fn a_page_that_never_ends_fails_alone_and_a_dialog_is_closed() {
-    let site = ScriptSite::serve().await;
-    site.page("/", "<a href=/endless>1</a><a href=/busy>2</a><a href=/dialog>3</a><a href=/polls>4</a><a href=/crash>5</a>");
-    site.page("/endless", "<h1>Endless</h1><script>for (;;) {}</script>");
-    site.page(
-        "/busy",
-        "<h1>Busy</h1><script>addEventListener('load', () => setTimeout(() => { for (;;) {} }))</script>",
-    );
-    site.page(
-        "/dialog",
-        "<script>alert(1); confirm(2); prompt(3); document.write('<h1>Dialog</h1>')</script>",
-    );
-    site.page("/polls", "<h1>Polls</h1><script>setInterval(() => fetch('/none'), 100)</script>");
-    let workspace = Workspace::new(&site);
-    let settings = [("TRAWL__FETCH__TIMEOUT", "3s"), ("TRAWL__RETRY__MAX", "0")];
-    let stats = stats(&workspace.crawl_with(&[], &settings).await);
-    let mut names: Vec<_> = workspace.items().iter().map(|item| item["fields"]["name"].clone()).collect();
-    names.retain(|name| !name.is_null());
-    names.sort_by_key(ToString::to_string);
-    assert_eq!((names, &stats["failed"]), (vec![json!("Dialog"), json!("Polls")], &json!(3)), "{stats}");
-}
-
-#[tokio::test]
 async fn a_killed_browser_costs_neither_a_page_nor_a_retry() {
     let site = ScriptSite::serve().await;
     shop(&site, 12);
@@ -61,8 +38,38 @@ async fn a_killed_browser_costs_neither_a_page_nor_a_retry() {
     timeout(LIMIT, ending).await.unwrap();
 }
 
+#[tokio::test]
+async fn a_page_whose_browsers_die_is_rendered_alone_and_fails_without_stopping_others() {
+    let site = ScriptSite::serve().await;
+    shop(&site, 12);
+    let links: String = (0..12).map(|hat| format!("<a href=/hat/{hat}></a>")).collect();
+    site.page("/", format!("<a href=/kills></a>{links}"));
+    site.page("/kills", "<h1>Kills</h1><script>fetch('/killing')</script>");
+    let workspace = Workspace::new(&site);
+    let crawl = workspace.start(&[], &[("TRAWL__RETRY__MAX", "0")]);
+    let killing = async {
+        for times in 1.. {
+            while site.paths().iter().filter(|path| *path == "/killing").count() < times {
+                sleep(Duration::from_millis(20)).await;
+            }
+            for (browser, _) in browsers(&workspace).into_iter().filter(|(_, is_helper)| !is_helper) {
+                // It may have ended by now.
+                let _ = kill_process(browser, Signal::KILL);
+            }
+        }
+    };
+    // Less than the minute for which many deaths stop all rendering.
+    let output = tokio::select! {
+        output = timeout(Duration::from_secs(50), crawl.wait_with_output()) => output.unwrap().unwrap(),
+        () = killing => unreachable!("it never ends"),
+    };
+    let stats = stats(&output);
+    assert_eq!((&stats["done"], &stats["failed"]), (&json!(13), &json!(1)), "{stats}");
+    assert_eq!(site.paths().iter().filter(|path| *path == "/killing").count(), 3);
+}
+
 /// Returns the processes of the browsers of a workspace, each with whether it is a helper, the main ones first.
-fn browsers(workspace: &Workspace<'_>) -> Vec<(Pid, bool)> {
+pub(crate) fn browsers(workspace: &Workspace<'_>) -> Vec<(Pid, bool)> {
     let profile = format!("--user-data-dir={}", workspace.path().display());
     let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
         let pid = entry.unwrap().file_name().to_str()?.parse().ok()?;
