@@ -24,6 +24,8 @@ mod silent;
 mod strangers;
 #[path = "fleet/topology.rs"]
 mod topology;
+#[path = "fleet/workers.rs"]
+mod workers;
 
 use std::sync::Arc;
 use std::time::Duration;

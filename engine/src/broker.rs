@@ -1,5 +1,6 @@
 //! The broker: carries messages to workers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -20,6 +21,9 @@ use crate::records::{Probe, ProbeTimes};
 /// when it is claimed.
 #[async_trait]
 pub trait Broker: Send + Sync {
+    /// Returns the broker for one worker of the process. Receipts are valid there alone, and so is the end of consuming.
+    fn for_worker(&self) -> Arc<dyn Broker>;
+
     /// Sends each message to its lane.
     async fn publish(&self, messages: &[Message]) -> Result<()>;
 

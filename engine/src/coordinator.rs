@@ -64,7 +64,7 @@ impl Join for Coordinator {
             health,
             requests,
             records: Arc::clone(&self.records),
-            broker: Arc::clone(&self.broker),
+            broker: self.broker.for_worker(),
             pages: Arc::clone(&self.pages),
             history: self.history.clone(),
             held: HeldUrls::default(),

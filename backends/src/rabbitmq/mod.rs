@@ -78,12 +78,13 @@ pub struct RabbitMq {
     broker: Arc<Endpoint>,
     layout: Arc<Layout>,
     trust: Trust,
-    publisher: Publisher,
+    publisher: Arc<Publisher>,
     /// Opens a connection of its own once there are items.
-    items: Publisher,
+    items: Arc<Publisher>,
     consuming: Current,
-    sessions: AtomicU64,
-    fault: Once,
+    /// The number of the next session of all workers.
+    sessions: Arc<AtomicU64>,
+    fault: Arc<Once>,
 }
 
 impl RabbitMq {
@@ -108,12 +109,12 @@ impl RabbitMq {
         Ok(Self {
             layout,
             trust,
-            publisher,
-            items: Publisher::new(Arc::clone(&broker), stream),
+            publisher: Arc::new(publisher),
+            items: Arc::new(Publisher::new(Arc::clone(&broker), stream)),
             broker,
             consuming: Current::default(),
-            sessions: AtomicU64::new(1),
-            fault: Once::new(),
+            sessions: Arc::new(AtomicU64::new(1)),
+            fault: Arc::new(Once::new()),
         })
     }
 
@@ -151,6 +152,20 @@ impl RabbitMq {
 
 #[async_trait]
 impl Broker for RabbitMq {
+    fn for_worker(&self) -> Arc<dyn Broker> {
+        let Self { broker, layout, trust, publisher, items, sessions, fault, .. } = self;
+        Arc::new(Self {
+            broker: Arc::clone(broker),
+            layout: Arc::clone(layout),
+            trust: trust.clone(),
+            publisher: Arc::clone(publisher),
+            items: Arc::clone(items),
+            consuming: Current::default(),
+            sessions: Arc::clone(sessions),
+            fault: Arc::clone(fault),
+        })
+    }
+
     async fn publish(&self, messages: &[Message]) -> Result<()> {
         let now = UnixMs::now();
         let outgoing = |message: &Message| {

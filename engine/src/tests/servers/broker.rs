@@ -1,5 +1,6 @@
 //! The broker.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -36,6 +37,10 @@ impl Consumer for Stream {
 
 #[async_trait]
 impl Broker for Servers {
+    fn for_worker(&self) -> Arc<dyn Broker> {
+        Arc::new(self.clone())
+    }
+
     async fn publish(&self, messages: &[Message]) -> Result<()> {
         self.check("publish")?;
         messages.iter().for_each(|message| self.called("publish", &message.work));
