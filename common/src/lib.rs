@@ -28,6 +28,6 @@ pub use model::{
 pub use policy::{politeness, schedule};
 pub use ports::{backoff, health};
 pub use runtime::{
-    batching, cancel, clock_check, crawl_end, dead_letters, ended_tasks, exit, explain, fleet_log,
-    host_schedules, metrics, open_files, projects, relay, task_report, telemetry, timetable, trace,
+    batching, cancel, clock_check, crawl_end, dead_letters, elsewhere, ended_tasks, exit, explain, fleet_log,
+    host_schedules, metrics, open_files, projects, published, relay, task_report, telemetry, timetable, trace,
 };

@@ -33,7 +33,7 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use trawl_common::names::RunnerName;
-use trawl_common::ports::{self, Jobs, Result, Runner, Runners, SpiderStore, WorkerPorts};
+use trawl_common::ports::{self, Jobs, Requests, Result, Runner, Runners, SpiderStore, WorkerPorts};
 use trawl_common::relay::{
     self, Call, JoinFleet, JoinedFleet, MAX_BODY_BYTES, NUMBER, PATH, Register, Registered, Shared,
 };
@@ -42,6 +42,7 @@ use trawl_common::settings::{Fetch, Settings};
 use self::caller::Callers;
 use self::calls::Serve;
 use self::projects::Projects;
+use self::requests::FileRequests;
 use self::session::Session;
 use self::sessions::Sessions;
 use self::spiders::Spiders;
@@ -61,6 +62,8 @@ pub(crate) struct Relay {
     projects: Arc<dyn ports::Projects>,
     spider_store: Arc<dyn SpiderStore>,
     settings: Arc<Settings>,
+    /// Checks the requests of other programs.
+    requests: Arc<dyn Requests>,
     connect: ForRunners,
     /// The engine that calls are relayed to, from the first session on.
     engine: OnceCell<Arc<Engine>>,
@@ -86,6 +89,7 @@ impl Relay {
             projects: Arc::clone(&backend.projects),
             spider_store: Arc::clone(&backend.spider_store),
             settings: Arc::clone(&backend.settings),
+            requests: FileRequests::new(&backend.settings),
             connect: Arc::clone(&backend.for_runners),
             engine,
             callers,

@@ -1,47 +1,75 @@
-//! Requests that other programs publish to a fleet's queues, checked by the files of spiders on this machine.
+//! Checks of requests that other programs publish, by the files of spiders on the API's machine.
 
-use trawl_common::frontier::Work;
+use std::sync::Arc;
+
+use trawl_common::elsewhere::Elsewhere;
 use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::names::SpiderName;
 use trawl_common::ports::Requests;
-use trawl_common::settings::Settings;
+use trawl_common::published::{LocalSpiders, check};
+use trawl_common::settings::{Items, Settings, Urls};
 use trawl_common::spider::folder::Folder;
-use trawl_common::text::printable;
-use trawl_common::web::url::MAX_URL_BYTES;
 
-/// Takes requests for spiders that have a file here, and for the default one.
+/// Checks requests of other programs: pages of spiders with a file here, and tasks.
 pub(super) struct FileRequests {
     folder: Folder,
-    settings: Settings,
+    items: Items,
+    elsewhere: Elsewhere,
 }
 
 impl FileRequests {
-    pub(super) fn new(settings: &Settings) -> Self {
-        Self { folder: Folder::new(settings), settings: settings.clone() }
+    pub(super) fn new(settings: &Settings) -> Arc<Self> {
+        let (folder, items) = (Folder::new(settings), settings.items.clone());
+        Arc::new(Self { folder, items, elsewhere: Elsewhere::default() })
     }
 }
 
 impl Requests for FileRequests {
     fn check(&self, request: Message) -> Result<Message, Malformed> {
-        let name = &request.crawl.spider;
-        let refused =
-            |reason: String| Malformed { text: printable(request.work.as_str(), MAX_URL_BYTES), reason };
-        let text = self.folder.text(name).ok().flatten();
-        if text.is_none() && *name != SpiderName::default() {
-            return Err(refused(format!("there is no spider {name} here")));
-        }
-        let Some(url) = request.work.page().cloned() else { return Ok(request) };
-        let spider = self.folder.spider(name, text.as_deref(), &self.settings.items);
-        let urls = spider.map_or_else(|_| self.settings.urls.clone(), |spider| spider.urls);
-        let url = urls.canonical(url);
-        if !urls.takes(&url) {
-            return Err(refused(urls.too_long()));
-        }
-        let work = match &request.work {
-            Work::Request(own) => Work::of_request(url, own.new.clone()),
-            Work::Url(_) | Work::Task(_) => Ok(Work::Url(url)),
+        check(self, request)
+    }
+}
+
+impl LocalSpiders for FileRequests {
+    fn is_here(&self, name: &SpiderName) -> bool {
+        *name == SpiderName::default() || !matches!(self.folder.text(name), Ok(None))
+    }
+
+    fn accept_elsewhere(&self, name: &SpiderName) -> bool {
+        self.elsewhere.accept(name, None)
+    }
+
+    fn urls(&self, name: &SpiderName) -> Option<Urls> {
+        let text = self.folder.text(name).ok()?;
+        Some(self.folder.spider(name, text.as_deref(), &self.items).ok()?.urls)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trawl_common::frontier::lane::Lane;
+    use trawl_common::frontier::{Task, Work};
+    use trawl_common::names::CrawlRef;
+    use trawl_common::task::NewTask;
+    use trawl_common::web::url::CanonicalUrl;
+
+    use super::*;
+
+    #[test]
+    fn a_task_of_a_spider_without_a_file_here_waits_as_by_a_worker() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("shop.toml"), "max_pages = 7\n").unwrap();
+        let requests =
+            FileRequests::new(&Settings { spiders_dir: folder.path().to_owned(), ..Settings::default() });
+        let check = |spider: &str, work: Work| {
+            let crawl = CrawlRef::adhoc_of(spider.parse().unwrap());
+            requests.check(Message { is_ours: false, ..Message::new(work, crawl, Lane::Bulk) })
         };
-        let work = work.map_err(|error| refused(error.to_string()))?;
-        Ok(Message { work, ..request })
+        for spider in ["shop", "elsewhere"] {
+            let new = NewTask::from_recipe("do it".parse().unwrap());
+            assert!(check(spider, Task::new(&spider.parse().unwrap(), new).into()).is_ok(), "{spider}");
+            let page = Work::Url(CanonicalUrl::parse("http://a.example/").unwrap());
+            assert_eq!(check(spider, page).is_ok(), spider == "shop", "{spider}");
+        }
     }
 }

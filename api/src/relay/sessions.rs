@@ -16,7 +16,6 @@ use trawl_common::relay::{JoinFleet, JoinedFleet};
 use trawl_common::settings::Settings;
 
 use super::Relay;
-use super::requests::FileRequests;
 use super::session::{Begun, Session};
 use crate::problem::{Kind, Problem};
 
@@ -83,7 +82,7 @@ pub(super) async fn join(
         worker: worker.clone(),
         settings,
         health: Arc::clone(&health),
-        requests: Arc::new(FileRequests::new(&relay.settings)),
+        requests: Arc::clone(&relay.requests),
         tasks: tasks.min(MAX_HELD.1),
         stop: stop.clone(),
     });

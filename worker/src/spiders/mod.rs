@@ -1,7 +1,6 @@
 //! The spiders whose URLs this worker takes, each with its resources for fetching, extracting and storing.
 
 mod code;
-mod elsewhere;
 mod empty_fields;
 mod gains;
 mod grants;
@@ -21,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use moka::sync::Cache;
 use parking_lot::{Mutex, RwLock};
 use tracing::{error, warn};
+use trawl_common::elsewhere::Elsewhere;
 use trawl_common::fleet_log::LogWriter;
 use trawl_common::health::Health;
 use trawl_common::logs::LogLevel;
@@ -34,7 +34,6 @@ use trawl_handlers::ProxyAccess;
 use trawl_web::{Fetcher, MemoryBudget, Threads};
 
 use self::code::{ProjectCode, Taken};
-use self::elsewhere::Elsewhere;
 use self::grants::{Granted, ProjectGrants};
 pub(crate) use self::loaded::LoadedSpider;
 use self::program_versions::ProgramVersions;
@@ -277,10 +276,10 @@ impl Spiders {
         *name == SpiderName::default() || self.has_file(name)
     }
 
-    /// Returns whether tasks of a spider are accepted from external publishers. Those of a spider that is not here wait
-    /// for a worker that has it.
+    /// Returns whether tasks of a spider that is not here are accepted from external publishers: they wait for a worker
+    /// that has it.
     pub(crate) fn accept_published(&self, name: &SpiderName) -> bool {
-        self.is_for_strangers(name) || self.elsewhere.accept(name, None)
+        self.elsewhere.accept(name, None)
     }
 
     /// Returns whether tasks of a spider are accepted from the program of another one, likewise.

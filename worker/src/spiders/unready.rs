@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use trawl_browser::NoBrowser;
+use trawl_common::elsewhere::MAX_ELSEWHERE;
 use trawl_common::mistake::Mistake;
 use trawl_common::names::SpiderName;
 use trawl_common::ports;
 use trawl_common::spider::folder::Unusable;
 use trawl_handlers::CannotRun;
-
-use super::elsewhere::MAX_ELSEWHERE;
 
 /// The reason why a spider cannot work.
 #[derive(Debug, thiserror::Error)]
