@@ -13,10 +13,10 @@ use trawl_common::ports::{
     InFlightRequest, LastVisits, LogPart, LogPlace, Logs, Result, Revision, RobotsEntry, SentLate, Sessions,
     SpiderTexts, StoredSession, WorkerPorts, one_each,
 };
-use trawl_common::project::Grant;
+use trawl_common::project::{Grant, VersionReport};
 use trawl_common::relay::{
-    GiveUpRobots, KeepRobots, Late, LeaveHosts, Log, Look, Pause, PushBack, ReadGrants, ReadSession, Reserve,
-    Robots, Stay, Text, WriteSession,
+    GiveUpRobots, KeepRobots, Late, LeaveHosts, Log, Look, NoteVersion, Pause, PushBack, ReadGrants,
+    ReadSession, Reserve, Robots, Stay, Text, WriteSession,
 };
 use trawl_common::session::{SessionId, SessionState};
 use trawl_common::spider::SpiderText;
@@ -142,6 +142,10 @@ impl SpiderTexts for Relay {
 impl Grants for Relay {
     async fn grants(&self, spiders: &[SpiderName]) -> Result<Vec<Option<Grant>>> {
         one_each(self.0.call(&ReadGrants { spiders: spiders.to_vec() }).await?, spiders.len(), "grants")
+    }
+
+    async fn note_version(&self, report: &VersionReport) -> Result<()> {
+        self.0.call(&NoteVersion { report: report.clone() }).await
     }
 }
 

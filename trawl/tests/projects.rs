@@ -201,7 +201,20 @@ async fn a_runner_takes_what_is_pushed_within_seconds_and_its_program_is_given_t
     let refused = refused.await.unwrap();
     assert!(refused.contains("no such package") && !refused.contains("s3cret"), "{refused}");
     assert_eq!(fixture.done("three").await["version"], 2, "the last good version goes on");
-    let shown = fixture.trawl(&["project", "show", "books", "--json"], "").await;
-    assert!(!shown.contains("s3cret"), "{shown}");
+    let machine = timeout(LIMIT, async {
+        loop {
+            let shown = fixture.trawl(&["project", "show", "books", "--json"], "").await;
+            assert!(!shown.contains("s3cret"), "{shown}");
+            let shown: Value = serde_json::from_str(&shown).unwrap();
+            if let Some(machine) = shown["machines"].get(0) {
+                break machine.clone();
+            }
+        }
+    });
+    let machine = machine.await.unwrap();
+    assert_eq!((&machine["machine"], &machine["taken"]), (&"desk-7 (runner)".into(), &false.into()));
+    assert!(machine["error"].as_str().unwrap().contains("status 3:\nno such package"), "{machine}");
+    let shown = fixture.trawl(&["project", "show", "books"], "").await;
+    assert!(shown.contains("failed   desk-7 (runner)") && shown.contains("no such package"), "{shown}");
     ends_well(runner).await;
 }

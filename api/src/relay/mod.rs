@@ -150,7 +150,7 @@ pub(crate) fn routes(relay: Arc<Relay>) -> Router {
     }
     serve! {
         Claim Start StartTask Extend Settle Leave HasSeen Beat Reserve Stay LeaveHosts Late PushBack Robots KeepRobots
-        GiveUpRobots Look ReadSession WriteSession Pause Text ReadGrants Put Log
+        GiveUpRobots Look ReadSession WriteSession Pause Text ReadGrants NoteVersion Put Log
     }
     router.with_state(relay)
 }

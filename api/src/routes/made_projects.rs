@@ -8,7 +8,9 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use trawl_common::names::{ProjectName, SpiderName};
 use trawl_common::ports::{Error, ErrorKind};
-use trawl_common::project::{self, Branch, CloneUrl, NoProjectSecret, ProjectSecret, Source};
+use trawl_common::project::{
+    self, Branch, CloneUrl, NoProjectSecret, ProjectSecret, Source, VersionReport, VersionResult,
+};
 use trawl_common::projects;
 use utoipa::ToSchema;
 
@@ -42,6 +44,33 @@ pub(crate) struct Project {
     branch: Option<String>,
     /// The commit that workers are to run
     commit: Option<String>,
+    /// What machines have made of that commit; absent in lists
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    machines: Option<Vec<MachineVersion>>,
+}
+
+/// What a machine has made of a commit
+#[derive(Serialize, ToSchema)]
+pub(crate) struct MachineVersion {
+    /// The name of a worker's machine, or that of a runner with ` (runner)`
+    machine: String,
+    /// When the result was known
+    at: Time,
+    /// Whether it runs the commit
+    taken: bool,
+    /// Why it does not, with the end of the failed setup's output
+    error: Option<String>,
+}
+
+impl From<VersionReport> for MachineVersion {
+    fn from(VersionReport { machine, at, result, .. }: VersionReport) -> Self {
+        let error = match result {
+            VersionResult::Taken => None,
+            VersionResult::Failed(failure) => Some(failure.into()),
+        };
+        Self { machine: machine.into(), at: at.into(), taken: error.is_none(), error }
+    }
 }
 
 impl From<project::Project> for Project {
@@ -56,15 +85,22 @@ impl From<project::Project> for Project {
             created: created.into(),
             spiders: spiders.iter().map(ToString::to_string).collect(),
             secret: has_secret,
+            machines: None,
         }
     }
 }
 
 impl Api {
     /// Returns a project, which must have been made.
+    pub(crate) async fn known_project(&self, name: &ProjectName) -> Result<project::Project, Problem> {
+        self.backend.projects.project(name).await?.ok_or_else(|| not_made(name))
+    }
+
+    /// Returns the view of a project, which must have been made.
     async fn made(&self, name: &ProjectName) -> Result<Json<Project>, Problem> {
-        let project = self.backend.projects.project(name).await?.ok_or_else(|| not_made(name))?;
-        Ok(Json(project.into()))
+        let project = self.known_project(name).await?;
+        let reports = self.backend.projects.reports(name).await?.into_iter().map(MachineVersion::from);
+        Ok(Json(Project { machines: Some(reports.collect()), ..project.into() }))
     }
 
     /// Adds spiders to a project that was made.
@@ -225,7 +261,7 @@ pub(crate) async fn pull_project(
     State(api): State<Arc<Api>>,
     Segment(project): Segment<ProjectName>,
 ) -> Result<Json<Project>, Problem> {
-    let made = api.backend.projects.project(&project).await?.ok_or_else(|| not_made(&project))?;
+    let made = api.known_project(&project).await?;
     let none = || Problem::new(Kind::Conflict, format_args!("the code of {project} does not come from Git"));
     let tip = (api.backend.tip)(made.source.ok_or_else(none)?).await;
     projects::pull(&*api.backend.projects, &project, tip).await?;

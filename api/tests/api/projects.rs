@@ -2,14 +2,16 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use trawl_common::project::MAX_SECRET_BYTES;
+use trawl_common::project::{MAX_SECRET_BYTES, VersionReport, VersionResult, Wanted};
 use trawl_common::settings::{Secrets, Settings};
+use trawl_common::time::UnixMs;
 
 use crate::fixture::{Fixture, VIEWER};
 
 promises! {
     a_project_is_made_changed_and_forgotten
     a_spider_that_is_another_projects_is_refused_by_name
+    a_project_says_which_machines_run_its_commit_and_why_others_do_not
     a_secret_is_set_and_removed_and_no_answer_has_it
     no_error_shows_a_secret
 }
@@ -29,8 +31,10 @@ async fn a_project_is_made_changed_and_forgotten(fixture: &Fixture) {
     let change = json!({ "add_spiders": ["films"], "remove_spiders": ["music"] });
     let changed = fixture.post_json(&format!("{PROJECTS}/shop"), &change).await;
     assert_eq!(changed.body["spiders"], json!(["books", "films"]));
-    assert_eq!(fixture.get(PROJECTS).await.body["projects"], json!([changed.body]));
     assert_eq!(fixture.get(&format!("{PROJECTS}/shop")).await.body, changed.body);
+    let mut listed = changed.body.clone();
+    assert_eq!(listed.as_object_mut().unwrap().remove("machines"), Some(json!([])));
+    assert_eq!(fixture.get(PROJECTS).await.body["projects"], json!([listed]));
     let nobody = fixture.post_json(&format!("{PROJECTS}/none"), &change).await;
     assert_eq!(nobody.status, 404);
     let forgotten = fixture.post(&format!("{PROJECTS}/shop/forget")).await;
@@ -50,6 +54,29 @@ async fn a_spider_that_is_another_projects_is_refused_by_name(fixture: &Fixture)
     assert_eq!(refused.status, 400);
 }
 
+async fn a_project_says_which_machines_run_its_commit_and_why_others_do_not(fixture: &Fixture) {
+    make(fixture, "shop", &[]).await;
+    let (projects, project) = (&fixture.backend.projects, "shop".parse().unwrap());
+    let commit = "1".repeat(40).parse().unwrap();
+    let wanted = Wanted { clone_url: "https://git.example/shop.git".parse().unwrap(), commit };
+    projects.want(&project, &wanted).await.unwrap();
+    let failed = VersionResult::Failed("its setup ended with status 3:\nno such package".to_owned().into());
+    for (machine, result) in [("desk-7 (runner)", failed), ("host-1", VersionResult::Taken)] {
+        let (project, wanted, machine) = (project.clone(), wanted.clone(), machine.to_owned().into());
+        let report = VersionReport { project, wanted, machine, at: UnixMs(1_700_000_000_000), result };
+        projects.note_version(&report).await.unwrap();
+    }
+    let at = "2023-11-14T22:13:20.000Z";
+    let error = "its setup ended with status 3:\nno such package";
+    assert_eq!(
+        fixture.get(&format!("{PROJECTS}/shop")).await.body["machines"],
+        json!([
+            { "machine": "desk-7 (runner)", "at": at, "taken": false, "error": error },
+            { "machine": "host-1", "at": at, "taken": true, "error": null },
+        ])
+    );
+}
+
 /// Returns an API over the same backend with a key, and the file that it is in.
 async fn with_key(fixture: &Fixture) -> (Fixture, tempfile::NamedTempFile) {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -64,7 +91,8 @@ async fn a_secret_is_set_and_removed_and_no_answer_has_it(fixture: &Fixture) {
     let at = format!("{PROJECTS}/shop/secret");
     let set = sealing.post_json(&at, &json!({ "TOKEN": "s3cret" })).await;
     assert_eq!((set.status, &set.body["secret"]), (200, &true.into()), "{}", set.body);
-    let stored = fixture.backend.projects.secret(&"shop".parse().unwrap()).await.unwrap().unwrap();
+    let stored = fixture.backend.projects.code(&["shop".parse().unwrap()]).await.unwrap().remove(0);
+    let stored = stored.unwrap().secret.unwrap().unwrap();
     assert!(!stored.to_string().contains("s3cret"));
     for path in [PROJECTS.to_owned(), format!("{PROJECTS}/shop"), "/api/v1/logs".to_owned()] {
         let answer = fixture.get(&path).await;

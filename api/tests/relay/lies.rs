@@ -12,14 +12,16 @@ use trawl_common::ports::{
     Access, Claim as Held, Claimed, Completion, Disposition, ErrorKind, Finish, NewWork, Page, RunnerKey,
     Terms,
 };
+use trawl_common::project::{VersionReport, VersionResult, Wanted};
 use trawl_common::relay::{
-    Call, Claim, HasSeen, JoinFleet, KeepRobots, Leave, Look, Outcome, Progress, Put, ReadSession, Recorded,
-    Settle, Text,
+    Call, Claim, HasSeen, JoinFleet, KeepRobots, Leave, Look, NoteVersion, Outcome, Progress, Put,
+    ReadSession, Recorded, Settle, Text,
 };
 use trawl_common::session::{SessionId, SessionOwner};
 use trawl_common::settings::Settings;
 use trawl_common::spider::item::Item;
 use trawl_common::task::NewTask;
+use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_runner::CallError;
 
@@ -284,4 +286,39 @@ async fn a_body_that_is_too_large_or_no_call_is_refused() {
         post(vec![b' '; (64 << 20) + 1].into()).await.map_or(413, |response| response.status().as_u16()),
         413
     );
+}
+
+#[tokio::test]
+async fn a_report_on_a_version_is_the_runners_own_and_of_its_projects_alone() {
+    let serving = Serving::start().await;
+    let liar = Liar::join(serving.runner("liar").await).await;
+    serving.allow("liar", "books", Access::Assign).await;
+    let projects = &serving.backend.projects;
+    let commit = "1".repeat(40).parse().unwrap();
+    let wanted = Wanted { clone_url: "https://git.example/x.git".parse().unwrap(), commit };
+    for name in ["books", "news"] {
+        projects.create(&name.parse().unwrap()).await.unwrap();
+        projects.want(&name.parse().unwrap(), &wanted).await.unwrap();
+    }
+    let failure = format!("{}\n\u{1b}[2J\n{}", "x".repeat(100_000), "more\n".repeat(100_000));
+    let lie = |project: &str| VersionReport {
+        project: project.parse().unwrap(),
+        wanted: wanted.clone(),
+        machine: "host-1".to_owned().into(),
+        at: UnixMs(u64::MAX),
+        result: VersionResult::Failed(failure.clone().into()),
+    };
+    let reports = async |project: &str| projects.reports(&project.parse().unwrap()).await.unwrap();
+    crate::fixture::eventually(async || {
+        liar.call(NoteVersion { report: lie("books") }).await.unwrap();
+        !reports("books").await.is_empty()
+    })
+    .await;
+    liar.call(NoteVersion { report: lie("news") }).await.unwrap();
+    assert_eq!(reports("news").await, []);
+    let [report] = &reports("books").await[..] else { panic!("it has one name") };
+    assert_eq!(report.machine.as_str(), "liar (runner)");
+    assert!(report.at <= UnixMs::now());
+    let VersionResult::Failed(failure) = &report.result else { panic!("it failed") };
+    assert!(failure.as_str().len() < 10_000 && !failure.as_str().contains('\u{1b}'));
 }

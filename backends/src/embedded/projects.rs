@@ -8,13 +8,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use trawl_common::names::{ProjectName, SpiderName};
 use trawl_common::ports::{
-    self, MAX_PROJECT_SPIDERS, MAX_PROJECTS, Projects, owned_by_another, too_many_projects, too_many_spiders,
+    self, MAX_PROJECT_SPIDERS, MAX_PROJECTS, MAX_REPORTS, Projects, owned_by_another, too_many_projects,
+    too_many_spiders,
 };
-use trawl_common::project::{Project, SealedSecret, Source, Wanted};
+use trawl_common::project::{Project, ProjectCode, SealedSecret, Source, VersionReport, Wanted};
 use trawl_common::time::UnixMs;
 
 use crate::embedded::store::Store;
-use crate::embedded::store::error::{Fault, Result};
+use crate::embedded::store::error::Result;
 use crate::embedded::store::fields::{Fields, sql_ms};
 
 /// The projects of one state file.
@@ -53,9 +54,9 @@ impl Projects for EmbeddedProjects {
             .await
     }
 
-    async fn secret(&self, name: &ProjectName) -> ports::Result<Option<SealedSecret>> {
-        let name = name.clone();
-        self.0.call(move |db, _| secret(db, &name)).await
+    async fn code(&self, names: &[ProjectName]) -> ports::Result<Vec<Option<ProjectCode>>> {
+        let names = names.to_vec();
+        self.0.call(move |db, _| names.iter().map(|name| code(db, name)).collect()).await
     }
 
     async fn set_secret(&self, name: &ProjectName, secret: Option<&SealedSecret>) -> ports::Result<bool> {
@@ -65,22 +66,41 @@ impl Projects for EmbeddedProjects {
 
     async fn set_source(&self, name: &ProjectName, source: Option<&Source>) -> ports::Result<bool> {
         let (name, source) = (name.clone(), source.map(json));
-        self.0.call(move |db, _| update(db, "source = ?2, wanted = NULL", &name, source)).await
-    }
-
-    async fn wanted(&self, name: &ProjectName) -> ports::Result<Option<Wanted>> {
-        Ok(self.project(name).await?.and_then(|project| project.wanted))
+        self.0
+            .call(move |db, _| {
+                forget_reports(db, &name)?;
+                update(db, "source = ?2, wanted = NULL", &name, source)
+            })
+            .await
     }
 
     async fn want(&self, name: &ProjectName, wanted: &Wanted) -> ports::Result<bool> {
-        let (name, wanted) = (name.clone(), json(wanted));
-        self.0.call(move |db, _| update(db, "wanted = ?2", &name, Some(wanted))).await
+        let (name, wanted) = (name.clone(), wanted.clone());
+        self.0
+            .call(move |db, _| {
+                if find(db, &name)?.is_some_and(|project| project.wanted.as_ref() != Some(&wanted)) {
+                    forget_reports(db, &name)?;
+                }
+                update(db, "wanted = ?2", &name, Some(json(&wanted)))
+            })
+            .await
+    }
+
+    async fn note_version(&self, report: &VersionReport) -> ports::Result<()> {
+        let report = report.clone();
+        self.0.call(move |db, _| note_version(db, &report)).await
+    }
+
+    async fn reports(&self, name: &ProjectName) -> ports::Result<Vec<VersionReport>> {
+        let name = name.clone();
+        self.0.call(move |db, _| reports(db, &name)).await
     }
 
     async fn forget(&self, name: &ProjectName) -> ports::Result<bool> {
         let name = name.clone();
         self.0
             .call(move |db, _| {
+                forget_reports(db, &name)?;
                 let spiders = "DELETE FROM project_spiders WHERE project = ?1";
                 db.prepare_cached(spiders)?.execute([name.as_str()])?;
                 let project = "DELETE FROM projects WHERE name = ?1";
@@ -146,13 +166,55 @@ fn owner(db: &Connection, spider: &SpiderName) -> Result<Option<ProjectName>> {
     select.query_row([spider.as_str()], read).optional()?.transpose()
 }
 
-/// Returns the sealed secret of a project. One that cannot be read is not shown.
-fn secret(db: &Connection, name: &ProjectName) -> Result<Option<SealedSecret>> {
-    let mut select = db.prepare_cached("SELECT secret FROM projects WHERE name = ?1")?;
-    let sealed: Option<Option<String>> = select.query_row([name.as_str()], |row| row.get(0)).optional()?;
-    let unreadable =
-        |error| Fault::corrupt(format_args!("the secret of the project {name}: {error}: set it anew"));
-    sealed.flatten().map(|sealed| sealed.parse().map_err(unreadable)).transpose()
+fn code(db: &Connection, name: &ProjectName) -> Result<Option<ProjectCode>> {
+    let select = "SELECT name, created, secret, source, wanted FROM projects WHERE name = ?1";
+    let mut select = db.prepare_cached(select)?;
+    let read = |row: &Row<'_>| {
+        let fields = Fields::new(row, "project", "name");
+        let code = || {
+            let secret: Option<String> = fields.optional_text("secret")?;
+            Ok(ProjectCode {
+                created: fields.instant("created")?,
+                source: from_json(&fields, "source")?,
+                wanted: from_json(&fields, "wanted")?,
+                secret: secret.map(|sealed| sealed.parse()).transpose(),
+            })
+        };
+        Ok(code())
+    };
+    select.query_row([name.as_str()], read).optional()?.transpose()
+}
+
+fn note_version(db: &Connection, report: &VersionReport) -> Result<()> {
+    let VersionReport { project, wanted, machine, .. } = report;
+    if find(db, project)?.is_none_or(|project| project.wanted.as_ref() != Some(wanted)) {
+        return Ok(());
+    }
+    let mut others =
+        db.prepare_cached("SELECT count(*) FROM version_reports WHERE project = ?1 AND machine != ?2")?;
+    let others: u32 = others.query_row([project.as_str(), machine.as_str()], |row| row.get(0))?;
+    if (others as usize) < MAX_REPORTS {
+        let insert = "INSERT OR REPLACE INTO version_reports (project, machine, report) VALUES (?1, ?2, ?3)";
+        db.prepare_cached(insert)?.execute([project.as_str(), machine.as_str(), &json(report)])?;
+    }
+    Ok(())
+}
+
+fn reports(db: &Connection, name: &ProjectName) -> Result<Vec<VersionReport>> {
+    let select = "SELECT machine, report FROM version_reports WHERE project = ?1 ORDER BY machine";
+    let mut select = db.prepare_cached(select)?;
+    let mut rows = select.query([name.as_str()])?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next()? {
+        let fields = Fields::new(row, "report on a version", "machine");
+        all.extend(from_json(&fields, "report")?);
+    }
+    Ok(all)
+}
+
+fn forget_reports(db: &Connection, name: &ProjectName) -> Result<()> {
+    db.prepare_cached("DELETE FROM version_reports WHERE project = ?1")?.execute([name.as_str()])?;
+    Ok(())
 }
 
 fn find(db: &Connection, name: &ProjectName) -> Result<Option<Project>> {

@@ -268,6 +268,12 @@ pub(crate) fn project(name: &ProjectName) -> String {
     format!("project:{name}")
 }
 
+/// Returns the key of what machines say of the version of a project that is to run, a hash: machine -> the JSON of its
+/// report.
+pub(crate) fn project_reports(name: &ProjectName) -> String {
+    format!("{{projects}}:reports:{name}")
+}
+
 /// Returns the key of a runner, a hash: `key`, `since`, `asked`, and `access:<project>` for each of its projects.
 pub(crate) fn runner(name: &RunnerName) -> String {
     format!("runners:{name}")

@@ -304,7 +304,12 @@ scripts! {
     create: Script = script(TAKES_IN, include_str!("projects/create.lua")),
     add_spider: Script = script(TAKES_IN, include_str!("projects/add_spider.lua")),
     remove_spider: Script = script(GOES_ON, include_str!("projects/remove_spider.lua")),
-    set: Script = script(TAKES_IN, include_str!("projects/set.lua")),
+    set_secret: Script = script(TAKES_IN, include_str!("projects/set_secret.lua")),
+    set_source: Script = script(TAKES_IN, include_str!("projects/set_source.lua")),
+    want: Script = script(TAKES_IN, include_str!("projects/want.lua")),
+    note_version: Script = script(TAKES_IN, include_str!("projects/note_version.lua")),
+    project: Script = script(READS, include_str!("projects/project.lua")),
+    code: Script = script(READS, include_str!("projects/code.lua")),
     forget: Script = script(GOES_ON, include_str!("projects/forget.lua")),
 }
 

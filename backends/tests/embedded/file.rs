@@ -139,7 +139,7 @@ async fn a_file_of_another_program_or_of_a_newer_one_is_refused_by_name() {
     newer.pragma_update(None, "user_version", 99).unwrap();
     drop(newer);
     let reported = refusal(&path);
-    assert!(reported.contains("crawl.db has schema version 99, and this program knows 19"), "{reported}");
+    assert!(reported.contains("crawl.db has schema version 99, and this program knows 20"), "{reported}");
 }
 
 #[tokio::test]

@@ -156,8 +156,8 @@ impl WorkerId {
         self.machine() == Self::of_this_machine().machine()
     }
 
-    /// Returns the part before the random suffix.
-    fn machine(&self) -> &str {
+    /// Returns the name of its machine, which is the part before the random suffix.
+    pub fn machine(&self) -> &str {
         self.0.rsplit_once('-').map_or(&*self.0, |(machine, _)| machine)
     }
 

@@ -70,7 +70,7 @@ pub use lanes::{LaneName, LaneState};
 pub use logs::{LogLine, LogPart, LogPlace, Logs, NoLogPlace};
 pub use pages::{LastVisits, PageHistories, Walk};
 pub use projects::{
-    Grants, MAX_PROJECT_SPIDERS, MAX_PROJECTS, Projects, owned_by_another, too_many_projects,
+    Grants, MAX_PROJECT_SPIDERS, MAX_PROJECTS, MAX_REPORTS, Projects, owned_by_another, too_many_projects,
     too_many_spiders,
 };
 pub use runners::{Access, KeyDigest, MAX_RUNNERS, NoKeyDigest, Runner, RunnerKey, Runners};

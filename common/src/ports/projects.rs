@@ -4,13 +4,16 @@ use async_trait::async_trait;
 
 use super::{Error, ErrorKind, Result};
 use crate::names::{ProjectName, SpiderName};
-use crate::project::{Grant, Project, SealedSecret, Source, Wanted};
+use crate::project::{Grant, Project, ProjectCode, SealedSecret, Source, VersionReport, Wanted};
 
 /// Maximum number of projects that people make.
 pub const MAX_PROJECTS: usize = 1000;
 
 /// Maximum number of spiders of all projects.
 pub const MAX_PROJECT_SPIDERS: usize = 10_000;
+
+/// Maximum number of machines whose reports on a version are kept.
+pub const MAX_REPORTS: usize = 256;
 
 /// Keeps the projects that people make. Every call is durable when it returns.
 #[async_trait]
@@ -34,8 +37,9 @@ pub trait Projects: Send + Sync {
     /// Takes a spider out of a project. Returns whether it was there.
     async fn remove_spider(&self, name: &ProjectName, spider: &SpiderName) -> Result<bool>;
 
-    /// Returns the secret of a project, if it has one.
-    async fn secret(&self, name: &ProjectName) -> Result<Option<SealedSecret>>;
+    /// Returns, in order, the code and the secret of each of these projects; `None` for one that nobody has made. The call
+    /// is cheap, unlike [`Projects::project`], which looks through the spiders of all projects.
+    async fn code(&self, names: &[ProjectName]) -> Result<Vec<Option<ProjectCode>>>;
 
     /// Replaces the secret of a project, or removes it. Returns whether there is such a project.
     async fn set_secret(&self, name: &ProjectName, secret: Option<&SealedSecret>) -> Result<bool>;
@@ -44,24 +48,32 @@ pub trait Projects: Send + Sync {
     /// there is such a project.
     async fn set_source(&self, name: &ProjectName, source: Option<&Source>) -> Result<bool>;
 
-    /// Returns the version that workers are to run, if there is one.
-    async fn wanted(&self, name: &ProjectName) -> Result<Option<Wanted>>;
-
-    /// Sets the version that workers are to run. Returns whether there is such a project.
+    /// Sets the version that workers are to run, and forgets the reports on another one. Returns whether there is such a
+    /// project.
     async fn want(&self, name: &ProjectName, wanted: &Wanted) -> Result<bool>;
 
-    /// Forgets a project, its secret, and which spiders it has. Returns whether there was one.
+    /// Notes what a machine says of a version, in place of what it said before. A report on a version that is not wanted
+    /// is left out, and so is that of one machine too many ([`MAX_REPORTS`]).
+    async fn note_version(&self, report: &VersionReport) -> Result<()>;
+
+    /// Returns what machines say of the version that is wanted, by machine.
+    async fn reports(&self, name: &ProjectName) -> Result<Vec<VersionReport>>;
+
+    /// Forgets a project, its secret, what machines say of its version, and which spiders it has. Returns whether there was one.
     async fn forget(&self, name: &ProjectName) -> Result<bool>;
 
     /// Returns, in order, the project that each of these spiders belongs to.
     async fn owners(&self, spiders: &[SpiderName]) -> Result<Vec<Option<ProjectName>>>;
 }
 
-/// Tells a worker what the projects of spiders grant to their programs.
+/// Tells a worker what the projects of spiders grant to their programs, and is told of their versions.
 #[async_trait]
 pub trait Grants: Send + Sync {
     /// Returns, in order, the grant for each of these spiders; `None` for one that is in no project.
     async fn grants(&self, spiders: &[SpiderName]) -> Result<Vec<Option<Grant>>>;
+
+    /// Notes what this machine has made of a version ([`Projects::note_version`]).
+    async fn note_version(&self, report: &VersionReport) -> Result<()>;
 }
 
 /// Returns the error of a project for which there is no room.

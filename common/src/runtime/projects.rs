@@ -1,13 +1,15 @@
 //! Projects: opening and setting their secrets, the version of their code, and forgetting them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use crate::names::{ProjectName, SpiderName};
 use crate::ports::{Error, ErrorKind, Grants, Projects, Result, Runners};
-use crate::project::{Grant, GrantedSecret, ProjectSecret, SealedSecret, SealingKey, Wanted};
+use crate::project::{
+    Grant, GrantedSecret, ProjectCode, ProjectSecret, SealedSecret, SealingKey, VersionReport, Wanted,
+};
 use crate::settings::Secrets;
 
 /// Opens the secrets of projects with the key of this machine, if it has one.
@@ -23,28 +25,22 @@ impl Keeper {
     }
 
     /// Returns what a project grants on this machine.
-    async fn grant(&self, name: &ProjectName) -> Result<Grant> {
+    fn grant(&self, name: &ProjectName, ProjectCode { secret, wanted, .. }: ProjectCode) -> Grant {
         let cannot = |why: &dyn std::fmt::Display| {
             GrantedSecret::Denied(format!("the secret of the project {name} cannot be opened: {why}"))
         };
-        let wanted = self.projects.wanted(name).await?;
-        let sealed = match self.projects.secret(name).await {
-            Err(error) if error.kind == ErrorKind::Corrupt => {
-                return Ok(Grant { project: name.clone(), secret: cannot(&error), wanted });
-            }
-            sealed => sealed?,
-        };
-        let secret = match (sealed, &self.key) {
-            (None, _) => GrantedSecret::None,
-            (Some(_), None) => GrantedSecret::Denied(format!(
+        let secret = match (secret, &self.key) {
+            (Err(error), _) => cannot(&format_args!("{error}: set it anew")),
+            (Ok(None), _) => GrantedSecret::None,
+            (Ok(Some(_)), None) => GrantedSecret::Denied(format!(
                 "the project {name} has a secret, and secrets.key_file of this machine names no key to open it"
             )),
-            (Some(sealed), Some(key)) => match sealed.open(name, key) {
+            (Ok(Some(sealed)), Some(key)) => match sealed.open(name, key) {
                 Ok(secret) => GrantedSecret::Given(secret),
                 Err(why) => cannot(&why),
             },
         };
-        Ok(Grant { project: name.clone(), secret, wanted })
+        Grant { project: name.clone(), secret, wanted }
     }
 }
 
@@ -52,14 +48,17 @@ impl Keeper {
 impl Grants for Keeper {
     async fn grants(&self, spiders: &[SpiderName]) -> Result<Vec<Option<Grant>>> {
         let owners = self.projects.owners(spiders).await?;
-        let mut grants = HashMap::new();
-        for owner in owners.iter().flatten() {
-            if !grants.contains_key(owner) {
-                grants.insert(owner.clone(), self.grant(owner).await?);
-            }
-        }
-        let granted = |owner: Option<ProjectName>| grants.get(&owner?).cloned();
-        Ok(owners.into_iter().map(granted).collect())
+        let names: BTreeSet<ProjectName> = owners.iter().flatten().cloned().collect();
+        let names: Vec<ProjectName> = names.into_iter().collect();
+        let code = self.projects.code(&names).await?;
+        let grants: HashMap<&ProjectName, Grant> =
+            names.iter().zip(code).filter_map(|(name, code)| Some((name, self.grant(name, code?)))).collect();
+        let granted = |owner: &Option<ProjectName>| grants.get(owner.as_ref()?).cloned();
+        Ok(owners.iter().map(granted).collect())
+    }
+
+    async fn note_version(&self, report: &VersionReport) -> Result<()> {
+        self.projects.note_version(report).await
     }
 }
 

@@ -23,7 +23,7 @@ use crate::ports::{
     Heartbeat, HostSlotRequest, InFlightRequest, Page, Result, Revision, RobotsEntry, SentLate,
     StoredSession,
 };
-use crate::project::Grant;
+use crate::project::{Grant, VersionReport};
 use crate::session::{SessionId, SessionState};
 use crate::settings::{Fetch, Items, Politeness, Retry, Urls};
 use crate::spider::page_history::Visited;
@@ -285,6 +285,13 @@ calls! {
         /// The spiders.
         spiders: Vec<SpiderName>,
     } -> Vec<Option<Grant>>;
+
+    /// Says what the runner has made of a version of a project's code. The machine of the report is the runner, whatever
+    /// it says.
+    NoteVersion "note_version" {
+        /// The report.
+        report: VersionReport,
+    } -> ();
 
     /// Stores the output of pages and tasks in the sinks of their spider.
     Put "put" {

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use trawl_common::names::{ProjectName, SpiderName};
-use trawl_common::ports::{ErrorKind, Projects, Result};
-use trawl_common::project::{Project, ProjectSecret, SealedSecret, SealingKey, Source, Wanted};
+use trawl_common::ports::{ErrorKind, MAX_REPORTS, Projects, Result};
+use trawl_common::project::{
+    Project, ProjectSecret, SealedSecret, SealingKey, Source, VersionReport, VersionResult, Wanted,
+};
+use trawl_common::time::UnixMs;
 
 use super::unique;
 
@@ -17,6 +20,9 @@ macro_rules! projects_conformance {
             a_spider_belongs_to_one_project
             a_secret_is_stored_sealed_and_removed
             a_version_is_wanted_until_the_source_changes
+            the_code_of_projects_is_told_in_order
+            machines_say_of_the_wanted_version_what_they_made_of_it
+            reports_on_versions_are_bounded
             a_project_that_is_forgotten_leaves_nothing
             what_is_not_made_has_no_spiders_and_no_secret
         }
@@ -38,6 +44,11 @@ fn sealed(project: &ProjectName) -> SealedSecret {
 
 async fn known(projects: &Arc<dyn Projects>, name: &ProjectName) -> Result<Project> {
     Ok(projects.project(name).await?.expect("it was made"))
+}
+
+async fn secret_of(projects: &Arc<dyn Projects>, name: &ProjectName) -> Result<Option<SealedSecret>> {
+    let code = projects.code(std::slice::from_ref(name)).await?.remove(0);
+    Ok(code.and_then(|code| code.secret.expect("it is a secret")))
 }
 
 /// Making it again changes nothing.
@@ -81,14 +92,14 @@ pub async fn a_spider_belongs_to_one_project(projects: &Arc<dyn Projects>) -> Re
 pub async fn a_secret_is_stored_sealed_and_removed(projects: &Arc<dyn Projects>) -> Result<()> {
     let name = project();
     projects.create(&name).await?;
-    assert_eq!(projects.secret(&name).await?, None);
+    assert_eq!(secret_of(projects, &name).await?, None);
     for secret in [sealed(&name), sealed(&name)] {
         assert!(projects.set_secret(&name, Some(&secret)).await?);
-        assert_eq!(projects.secret(&name).await?, Some(secret));
+        assert_eq!(secret_of(projects, &name).await?, Some(secret));
     }
     assert!(known(projects, &name).await?.has_secret);
     assert!(projects.set_secret(&name, None).await?);
-    assert_eq!(projects.secret(&name).await?, None);
+    assert_eq!(secret_of(projects, &name).await?, None);
     assert!(!known(projects, &name).await?.has_secret);
     Ok(())
 }
@@ -125,6 +136,71 @@ pub async fn a_version_is_wanted_until_the_source_changes(projects: &Arc<dyn Pro
     Ok(())
 }
 
+/// One that nobody has made has none.
+pub async fn the_code_of_projects_is_told_in_order(projects: &Arc<dyn Projects>) -> Result<()> {
+    let (name, none, other) = (project(), project(), project());
+    for name in [&name, &other] {
+        projects.create(name).await?;
+    }
+    projects.set_source(&other, Some(&source("main"))).await?;
+    projects.want(&other, &wanted('1')).await?;
+    let all = projects.code(&[other.clone(), none, name.clone()]).await?;
+    let [Some(code), None, Some(bare)] = &all[..] else { panic!("{all:?}") };
+    assert_eq!((&code.source, &code.wanted), (&Some(source("main")), &Some(wanted('1'))));
+    assert_eq!((&bare.source, &bare.wanted, &bare.secret), (&None, &None, &Ok(None)));
+    assert_eq!(bare.created, known(projects, &name).await?.created);
+    assert_eq!(projects.code(&[]).await?, []);
+    Ok(())
+}
+
+fn report(project: &ProjectName, digit: char, machine: &str, failure: Option<&str>) -> VersionReport {
+    let result = failure.map_or(VersionResult::Taken, |text| VersionResult::Failed(text.to_owned().into()));
+    let machine = machine.to_owned().into();
+    VersionReport { project: project.clone(), wanted: wanted(digit), machine, at: UnixMs(7), result }
+}
+
+/// A report on another version says nothing, and each machine says one thing.
+pub async fn machines_say_of_the_wanted_version_what_they_made_of_it(
+    projects: &Arc<dyn Projects>,
+) -> Result<()> {
+    let (name, none) = (project(), project());
+    projects.create(&name).await?;
+    projects.set_source(&name, Some(&source("main"))).await?;
+    projects.want(&name, &wanted('1')).await?;
+    let (failed, taken) =
+        (report(&name, '1', "a", Some("status 3:\nno such package")), report(&name, '1', "b", None));
+    for told in [&taken, &failed, &report(&name, '2', "c", None), &report(&none, '1', "d", None)] {
+        projects.note_version(told).await?;
+    }
+    assert_eq!(projects.reports(&name).await?, [failed, taken.clone()]);
+    assert_eq!(projects.reports(&none).await?, []);
+    let again = report(&name, '1', "a", None);
+    projects.note_version(&again).await?;
+    projects.want(&name, &wanted('1')).await?;
+    assert_eq!(projects.reports(&name).await?, [again, taken], "it is wanted as before");
+    projects.want(&name, &wanted('2')).await?;
+    assert_eq!(projects.reports(&name).await?, []);
+    projects.note_version(&report(&name, '2', "a", None)).await?;
+    projects.set_source(&name, Some(&source("next"))).await?;
+    assert_eq!(projects.reports(&name).await?, []);
+    Ok(())
+}
+
+/// Anybody who may do a project's work may report under many names.
+pub async fn reports_on_versions_are_bounded(projects: &Arc<dyn Projects>) -> Result<()> {
+    let name = project();
+    projects.create(&name).await?;
+    projects.want(&name, &wanted('1')).await?;
+    for number in 0..MAX_REPORTS + 2 {
+        projects.note_version(&report(&name, '1', &number.to_string(), None)).await?;
+    }
+    projects.note_version(&report(&name, '1', "7", Some("it failed"))).await?;
+    let reports = projects.reports(&name).await?;
+    assert_eq!(reports.len(), MAX_REPORTS);
+    assert!(reports.contains(&report(&name, '1', "7", Some("it failed"))), "known machines are heard");
+    Ok(())
+}
+
 /// Another project of its name has neither its secret nor its spiders.
 pub async fn a_project_that_is_forgotten_leaves_nothing(projects: &Arc<dyn Projects>) -> Result<()> {
     let (name, other, spider, theirs) = (project(), project(), spider(), spider());
@@ -133,6 +209,7 @@ pub async fn a_project_that_is_forgotten_leaves_nothing(projects: &Arc<dyn Proje
         projects.set_secret(name, Some(&sealed(name))).await?;
         projects.set_source(name, Some(&source("main"))).await?;
         projects.want(name, &wanted('1')).await?;
+        projects.note_version(&report(name, '1', "a", None)).await?;
     }
     projects.add_spider(&name, &spider).await?;
     projects.add_spider(&other, &theirs).await?;
@@ -142,7 +219,9 @@ pub async fn a_project_that_is_forgotten_leaves_nothing(projects: &Arc<dyn Proje
     assert!(projects.create(&name).await?);
     let anew = known(projects, &name).await?;
     assert_eq!((anew.spiders.len(), anew.has_secret, anew.source, anew.wanted), (0, false, None, None));
-    assert!(projects.secret(&other).await?.is_some());
+    projects.want(&name, &wanted('1')).await?;
+    assert_eq!((projects.reports(&name).await?.len(), projects.reports(&other).await?.len()), (0, 1));
+    assert!(secret_of(projects, &other).await?.is_some());
     Ok(())
 }
 
@@ -153,6 +232,6 @@ pub async fn what_is_not_made_has_no_spiders_and_no_secret(projects: &Arc<dyn Pr
     assert!(!projects.remove_spider(&name, &spider).await?);
     assert!(!projects.set_secret(&name, Some(&sealed(&name))).await?);
     assert_eq!(projects.owners(&[spider]).await?, [None]);
-    assert_eq!((projects.secret(&name).await?, projects.project(&name).await?), (None, None));
+    assert_eq!((secret_of(projects, &name).await?, projects.project(&name).await?), (None, None));
     Ok(())
 }

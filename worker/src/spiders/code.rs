@@ -8,12 +8,14 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 use trawl_common::fleet_log::LogWriter;
 use trawl_common::logs::LogLevel;
 use trawl_common::names::ProjectName;
-use trawl_common::project::{Commit, Grant, Wanted};
+use trawl_common::ports::Grants;
+use trawl_common::project::{Commit, Grant, Machine, VersionReport, VersionResult, Wanted};
 use trawl_common::settings;
+use trawl_common::time::UnixMs;
 use trawl_handlers::Supervisor;
 use trawl_handlers::checkout::{Checkouts, NotTaken};
 
@@ -27,6 +29,7 @@ pub(super) struct ProjectCode {
     /// None if the settings name no folder for them.
     checkouts: Option<Checkouts>,
     projects: Mutex<HashMap<ProjectName, State>>,
+    machine: Machine,
     log: LogWriter,
 }
 
@@ -38,6 +41,8 @@ struct State {
     refused: Option<Refused>,
     /// The version that is being taken.
     taking: Option<AbortOnDropHandle<()>>,
+    /// The latest result, until people are told of it.
+    unreported: Option<VersionReport>,
 }
 
 /// A version that was taken.
@@ -57,7 +62,8 @@ struct Refused {
 impl ProjectCode {
     pub(super) fn new(settings: &settings::Projects, log: LogWriter) -> Arc<Self> {
         let checkouts = Checkouts::new(settings, Supervisor::default());
-        Arc::new(Self { checkouts, projects: Mutex::default(), log })
+        let machine = Machine::of_worker(log.worker());
+        Arc::new(Self { checkouts, projects: Mutex::default(), machine, log })
     }
 
     /// Returns the version by which a project's spiders work; `None` if their files are those of this machine.
@@ -98,17 +104,40 @@ impl ProjectCode {
         }
     }
 
+    /// Says what became of versions. A report that nobody takes now is for the next call.
+    pub(super) async fn report(&self, port: &dyn Grants) {
+        let reports: Vec<VersionReport> =
+            self.projects.lock().values().filter_map(|state| state.unreported.clone()).collect();
+        for report in reports {
+            match port.note_version(&report).await {
+                Err(error) if error.is_temporary() => continue,
+                Err(error) => warn!(%error, "people cannot be told what became of a version"),
+                Ok(()) => {}
+            }
+            if let Some(state) = self.projects.lock().get_mut(&report.project)
+                && state.unreported.as_ref() == Some(&report)
+            {
+                state.unreported = None;
+            }
+        }
+    }
+
     /// Notes what became of a version.
     fn note(&self, project: ProjectName, wanted: Wanted, taken: Result<PathBuf, NotTaken>) {
         let commit = wanted.commit.clone();
         let mut projects = self.projects.lock();
         let state = projects.entry(project.clone()).or_default();
         state.taking = None;
+        let report = |result| {
+            let (wanted, machine) = (wanted.clone(), self.machine.clone());
+            Some(VersionReport { project: project.clone(), wanted, machine, at: UnixMs::now(), result })
+        };
         match taken {
             Ok(folder) => {
                 info!(%project, %commit, "a new version of the project is used");
                 let text = format!("the project {project}: its version {commit} is used");
                 self.log.write(self.log.entry(LogLevel::Info, text));
+                state.unreported = report(VersionResult::Taken);
                 (state.taken, state.refused) = (Some(Arc::new(Taken { commit, folder })), None);
             }
             Err(error) => {
@@ -117,6 +146,7 @@ impl ProjectCode {
                     error!(%project, %commit, error = why, "a version of the project is not taken");
                     let text = format!("the project {project}: its version {commit} is not taken: {why}");
                     self.log.write(self.log.entry(LogLevel::Error, text));
+                    state.unreported = report(VersionResult::Failed(why.clone().into()));
                 }
                 let again = matches!(error, NotTaken::Fetch(_)).then(|| Instant::now() + AGAIN_AFTER);
                 state.refused = Some(Refused { wanted, why, again });

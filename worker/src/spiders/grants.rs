@@ -108,6 +108,11 @@ impl ProjectGrants {
         Ok(true)
     }
 
+    /// Returns the port, which is also told of versions.
+    pub(super) fn port(&self) -> &dyn Grants {
+        &*self.port
+    }
+
     /// Returns all grants.
     pub(super) fn all(&self) -> Vec<Grant> {
         let grant = |granted: Arc<Granted>| match &*granted {

@@ -41,6 +41,7 @@ impl Spiders {
             if look.is_multiple_of(CHECKS_PER_PROJECT_CHECK) {
                 self.grants.refresh().await;
                 self.code.tend(self.grants.all());
+                self.code.report(self.grants.port()).await;
             }
             let spiders = Arc::clone(&self);
             let look = move || {

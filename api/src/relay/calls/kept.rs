@@ -7,8 +7,8 @@ use tracing::info;
 use trawl_common::logs::LogEntry;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Claim as HeldClaim, Error, ErrorKind, Page, StoredSession};
-use trawl_common::project::Grant;
-use trawl_common::relay::{Log, Look, Pause, Put, ReadGrants, ReadSession, Text, WriteSession};
+use trawl_common::project::{Grant, Machine, VersionReport};
+use trawl_common::relay::{Log, Look, NoteVersion, Pause, Put, ReadGrants, ReadSession, Text, WriteSession};
 use trawl_common::session::{SessionId, SessionOwner};
 use trawl_common::spider::page_history::Visited;
 use trawl_common::text::printable;
@@ -111,6 +111,24 @@ impl Serve for ReadGrants {
         let Some(runner) = now else { return Err(Refusal::Forbidden("its access was taken back")) };
         let grants = session.engine.ports.grants.grants(&self.spiders).await?;
         Ok(grants.into_iter().map(|grant| grant.map(|grant| guard::grant(&runner, grant))).collect())
+    }
+}
+
+#[async_trait]
+impl Serve for NoteVersion {
+    /// Notes a report on the version of a project whose work the runner may do. An older report, of another project or from
+    /// before a revocation, is left out.
+    async fn serve(self, session: &Arc<Session>) -> Result<()> {
+        let runner = session.runner();
+        if !runner.is_assigned(&self.report.project) {
+            return Ok(());
+        }
+        let report = VersionReport {
+            machine: Machine::of_runner(&runner.name),
+            at: self.report.at.min(UnixMs::now()),
+            ..self.report
+        };
+        Ok(session.engine.ports.grants.note_version(&report).await?)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::embedded::store::file_lock::FileLock;
 const APPLICATION: i64 = 0x7472_776c;
 
 /// The version of the tables (`user_version`).
-const VERSION: i64 = 19;
+const VERSION: i64 = 20;
 
 /// The tables.
 const TABLES: &str = include_str!("tables.sql");

@@ -235,6 +235,13 @@ CREATE TABLE projects (
     source  TEXT,
     wanted  TEXT
 ) STRICT, WITHOUT ROWID;
+-- What machines say of the version of a project that is wanted.
+CREATE TABLE version_reports (
+    project TEXT NOT NULL,
+    machine TEXT NOT NULL,
+    report  TEXT NOT NULL,
+    PRIMARY KEY (project, machine)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE project_spiders (
     spider  TEXT PRIMARY KEY,
     project TEXT NOT NULL

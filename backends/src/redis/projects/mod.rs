@@ -8,15 +8,23 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use trawl_common::names::{ProjectName, SpiderName};
 use trawl_common::ports::{
-    Error, ErrorKind, MAX_PROJECT_SPIDERS, MAX_PROJECTS, Projects, Result, owned_by_another,
+    Error, ErrorKind, MAX_PROJECT_SPIDERS, MAX_PROJECTS, MAX_REPORTS, Projects, Result, owned_by_another,
     too_many_projects, too_many_spiders,
 };
-use trawl_common::project::{Project, SealedSecret, Source, Wanted};
+use trawl_common::project::{Project, ProjectCode, SealedSecret, Source, VersionReport, Wanted};
 use trawl_common::time::UnixMs;
 
 use crate::redis::Link;
-use crate::redis::keys::{PROJECT_SECRETS, PROJECT_SOURCES, PROJECT_SPIDERS, PROJECT_WANTED, PROJECTS_MADE};
+use crate::redis::keys::{
+    PROJECT_SECRETS, PROJECT_SOURCES, PROJECT_SPIDERS, PROJECT_WANTED, PROJECTS_MADE, project_reports,
+};
 use crate::redis::scripts::ProjectScripts;
+
+/// The reply of `project.lua`.
+type Found = (u64, bool, Option<String>, Option<String>, Vec<String>);
+
+/// The reply of `code.lua`.
+type Columns = (Vec<Option<u64>>, Vec<Option<String>>, Vec<Option<String>>, Vec<Option<String>>);
 
 /// Projects on Redis.
 pub struct RedisProjects {
@@ -28,19 +36,6 @@ impl RedisProjects {
     /// Creates the projects on this connection.
     pub fn new(redis: Link) -> Self {
         Self { redis, scripts: ProjectScripts::new() }
-    }
-
-    /// Sets or removes a field of a project that was made, at the first of these keys, and removes those at the others.
-    async fn set(&self, name: &ProjectName, keys: &[&str], value: Option<String>) -> Result<bool> {
-        let mut call = self.scripts.set.key(PROJECTS_MADE);
-        for key in keys {
-            call.key(*key);
-        }
-        call.arg(name.as_str());
-        if let Some(value) = value {
-            call.arg(value);
-        }
-        self.redis.run(&call).await
     }
 
     /// Returns the values of a hash by project.
@@ -97,7 +92,19 @@ impl Projects for RedisProjects {
     }
 
     async fn project(&self, name: &ProjectName) -> Result<Option<Project>> {
-        Ok(self.all().await?.remove(name))
+        let mut call = self.scripts.project.key(PROJECTS_MADE);
+        call.key(PROJECT_SPIDERS).key(PROJECT_SECRETS).key(PROJECT_SOURCES).key(PROJECT_WANTED);
+        let found: Option<Found> = self.redis.run(call.arg(name.as_str())).await?;
+        let Some((created, has_secret, source, wanted, spiders)) = found else { return Ok(None) };
+        let spiders = spiders.iter().map(|name| name.parse().map_err(|_| unreadable(PROJECT_SPIDERS, name)));
+        Ok(Some(Project {
+            name: name.clone(),
+            created: UnixMs(created),
+            spiders: spiders.collect::<Result<_>>()?,
+            has_secret,
+            source: read(PROJECT_SOURCES, name, source)?,
+            wanted: read(PROJECT_WANTED, name, wanted)?,
+        }))
     }
 
     async fn made(&self) -> Result<Vec<Project>> {
@@ -124,34 +131,77 @@ impl Projects for RedisProjects {
         self.redis.run(call.arg(name.as_str()).arg(spider.as_str())).await
     }
 
-    async fn secret(&self, name: &ProjectName) -> Result<Option<SealedSecret>> {
-        let read = redis::cmd("HGET").arg(PROJECT_SECRETS).arg(name.as_str()).to_owned();
-        let sealed: Option<String> = self.redis.query(&read).await?;
-        let unreadable = |_| unreadable(PROJECT_SECRETS, name.as_str());
-        sealed.map(|sealed| sealed.parse().map_err(unreadable)).transpose()
+    async fn code(&self, names: &[ProjectName]) -> Result<Vec<Option<ProjectCode>>> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut call = self.scripts.code.key(PROJECTS_MADE);
+        call.key(PROJECT_SECRETS).key(PROJECT_SOURCES).key(PROJECT_WANTED);
+        for name in names {
+            call.arg(name.as_str());
+        }
+        let (made, secrets, sources, wanted): Columns = self.redis.run(&call).await?;
+        let mut all = Vec::with_capacity(names.len());
+        let rows = names.iter().zip(made).zip(secrets).zip(sources).zip(wanted);
+        for ((((name, created), secret), source), wanted) in rows {
+            let Some(created) = created else {
+                all.push(None);
+                continue;
+            };
+            all.push(Some(ProjectCode {
+                created: UnixMs(created),
+                source: read(PROJECT_SOURCES, name, source)?,
+                wanted: read(PROJECT_WANTED, name, wanted)?,
+                secret: secret.map(|sealed| sealed.parse()).transpose(),
+            }));
+        }
+        Ok(all)
     }
 
     async fn set_secret(&self, name: &ProjectName, secret: Option<&SealedSecret>) -> Result<bool> {
-        self.set(name, &[PROJECT_SECRETS], secret.map(ToString::to_string)).await
+        let mut call = self.scripts.set_secret.key(PROJECTS_MADE);
+        call.key(PROJECT_SECRETS).arg(name.as_str());
+        if let Some(secret) = secret {
+            call.arg(secret.to_string());
+        }
+        self.redis.run(&call).await
     }
 
     async fn set_source(&self, name: &ProjectName, source: Option<&Source>) -> Result<bool> {
-        self.set(name, &[PROJECT_SOURCES, PROJECT_WANTED], source.map(json)).await
-    }
-
-    async fn wanted(&self, name: &ProjectName) -> Result<Option<Wanted>> {
-        let read = redis::cmd("HGET").arg(PROJECT_WANTED).arg(name.as_str()).to_owned();
-        let wanted: Option<String> = self.redis.query(&read).await?;
-        let unreadable = |_| unreadable(PROJECT_WANTED, name.as_str());
-        wanted.map(|wanted| serde_json::from_str(&wanted).map_err(unreadable)).transpose()
+        let mut call = self.scripts.set_source.key(PROJECTS_MADE);
+        call.key(PROJECT_SOURCES).key(PROJECT_WANTED).key(project_reports(name)).arg(name.as_str());
+        if let Some(source) = source {
+            call.arg(json(source));
+        }
+        self.redis.run(&call).await
     }
 
     async fn want(&self, name: &ProjectName, wanted: &Wanted) -> Result<bool> {
-        self.set(name, &[PROJECT_WANTED], Some(json(wanted))).await
+        let mut call = self.scripts.want.key(PROJECTS_MADE);
+        call.key(PROJECT_WANTED).key(project_reports(name)).arg(name.as_str()).arg(json(wanted));
+        self.redis.run(&call).await
+    }
+
+    async fn note_version(&self, report: &VersionReport) -> Result<()> {
+        let VersionReport { project, wanted, machine, .. } = report;
+        let mut call = self.scripts.note_version.key(PROJECT_WANTED);
+        call.key(project_reports(project)).arg(project.as_str()).arg(json(wanted));
+        call.arg(machine.as_str()).arg(json(report)).arg(MAX_REPORTS);
+        self.redis.run(&call).await
+    }
+
+    async fn reports(&self, name: &ProjectName) -> Result<Vec<VersionReport>> {
+        let key = project_reports(name);
+        let stored: BTreeMap<String, String> = self.redis.query(redis::cmd("HGETALL").arg(&key)).await?;
+        let read = |(machine, text): (String, String)| {
+            serde_json::from_str(&text).map_err(|_| unreadable(&key, &machine))
+        };
+        stored.into_iter().map(read).collect()
     }
 
     async fn forget(&self, name: &ProjectName) -> Result<bool> {
         let mut call = self.scripts.forget.key(PROJECTS_MADE);
+        call.key(project_reports(name));
         call.key(PROJECT_SPIDERS).key(PROJECT_SECRETS).key(PROJECT_SOURCES).key(PROJECT_WANTED);
         call.arg(name.as_str());
         self.redis.run(&call).await
@@ -173,6 +223,11 @@ impl Projects for RedisProjects {
         };
         owners.into_iter().zip(spiders).map(named).collect()
     }
+}
+
+/// Reads a field of a project from JSON, if it has one.
+fn read<T: DeserializeOwned>(key: &str, name: &ProjectName, text: Option<String>) -> Result<Option<T>> {
+    text.map(|text| serde_json::from_str(&text).map_err(|_| unreadable(key, name.as_str()))).transpose()
 }
 
 fn json(value: &impl Serialize) -> String {

@@ -5,6 +5,7 @@ mod key;
 mod sealed;
 mod secret;
 mod source;
+mod version_report;
 
 use std::collections::BTreeSet;
 
@@ -14,6 +15,7 @@ pub use sealed::{NotOpened, NotSealed, SealedSecret};
 pub use secret::{MAX_SECRET_BYTES, NoProjectSecret, ProjectSecret};
 use serde::{Deserialize, Serialize};
 pub use source::{Branch, CloneUrl, Commit, NoBranch, NoCloneUrl, NoCommit, Source, Wanted};
+pub use version_report::{Failure, Machine, VersionReport, VersionResult};
 
 use crate::names::{ProjectName, SpiderName};
 use crate::time::UnixMs;
@@ -33,6 +35,19 @@ pub struct Project {
     pub source: Option<Source>,
     /// The commit that workers are to run.
     pub wanted: Option<Wanted>,
+}
+
+/// A project without its spiders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectCode {
+    /// When it was made.
+    pub created: UnixMs,
+    /// Where its code comes from, if from Git.
+    pub source: Option<Source>,
+    /// The commit that workers are to run.
+    pub wanted: Option<Wanted>,
+    /// Its secret, if it has one, or the error if that cannot be read.
+    pub secret: Result<Option<SealedSecret>, NotSealed>,
 }
 
 /// The part of a project that a machine needs to run the programs of its spiders.

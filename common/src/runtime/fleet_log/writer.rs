@@ -82,6 +82,11 @@ impl LogWriter {
         !self.targets.is_empty()
     }
 
+    /// Returns the process.
+    pub fn worker(&self) -> &WorkerId {
+        &self.worker
+    }
+
     /// Returns an entry of this process with the current time.
     pub fn entry(&self, level: LogLevel, message: impl Into<LogMessage>) -> LogEntry {
         LogEntry::new(&self.worker, level, message)

@@ -1,4 +1,5 @@
--- KEYS: the projects, what is set of them, and what is removed with it. ARGV: a project, and its new value, if it has one.
+-- KEYS: the projects, their sources, their wanted versions, the reports on that of the project. ARGV: a project, and its
+-- source, if it has one.
 -- Returns whether there is such a project.
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   return 0
@@ -8,7 +9,6 @@ if ARGV[2] then
 else
   redis.call('HDEL', KEYS[2], ARGV[1])
 end
-if KEYS[3] then
-  redis.call('HDEL', KEYS[3], ARGV[1])
-end
+redis.call('HDEL', KEYS[3], ARGV[1])
+redis.call('UNLINK', KEYS[4])
 return 1
