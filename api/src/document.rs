@@ -16,7 +16,7 @@ use crate::Api;
 use crate::problem::Body as ProblemBody;
 use crate::routes::{
     crawls, dead_letters, ended_tasks, events, hosts, items, lanes, logs, made_projects, meta, metrics,
-    new_crawl, projects, runners, schedules, spiders, tasks, trial, url, urls, workers,
+    new_crawl, project_work, projects, runners, schedules, spiders, tasks, trial, url, urls, workers,
 };
 
 /// Lists handlers. Each is served at the path and with the method of its own `utoipa::path`.
@@ -86,6 +86,9 @@ handlers![
     made_projects::get_project,
     made_projects::change_project,
     made_projects::pull_project,
+    project_work::pause_project,
+    project_work::resume_project,
+    project_work::reset_project,
     made_projects::forget_project,
     made_projects::set_secret,
     made_projects::remove_secret,

@@ -29,5 +29,6 @@ pub use policy::{politeness, schedule};
 pub use ports::{backoff, health};
 pub use runtime::{
     batching, cancel, clock_check, crawl_end, dead_letters, elsewhere, ended_tasks, exit, explain, fleet_log,
-    host_schedules, metrics, open_files, projects, published, relay, task_report, telemetry, timetable, trace,
+    host_schedules, metrics, open_files, project_work, projects, published, relay, task_report, telemetry,
+    timetable, trace,
 };

@@ -12,6 +12,7 @@ pub(crate) mod made_projects;
 pub(crate) mod meta;
 pub(crate) mod metrics;
 pub(crate) mod new_crawl;
+pub(crate) mod project_work;
 pub(crate) mod projects;
 pub(crate) mod runners;
 pub(crate) mod schedules;

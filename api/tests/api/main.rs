@@ -16,6 +16,7 @@ mod hosts;
 mod items;
 mod logs;
 mod new_crawls;
+mod project_work;
 mod projects;
 mod schedules;
 mod scrapyd;

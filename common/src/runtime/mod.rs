@@ -14,6 +14,7 @@ pub mod fleet_log;
 pub mod host_schedules;
 pub mod metrics;
 pub mod open_files;
+pub mod project_work;
 pub mod projects;
 pub mod published;
 pub mod relay;

@@ -1,5 +1,7 @@
 //! `trawl project`: projects, their spiders, and the secrets of their programs.
 
+mod work;
+
 use std::io::Read;
 
 use anstream::println;
@@ -8,7 +10,10 @@ use serde_json::json;
 use trawl_cli::{Fail, Global, Outcome, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::names::{ProjectName, SpiderName};
-use trawl_common::project::{Branch, CloneUrl, HookSecret, MAX_SECRET_BYTES, Project, ProjectSecret, Source};
+use trawl_common::project::{
+    Branch, CloneUrl, HookSecret, MAX_SECRET_BYTES, Project, ProjectSecret, Source, VersionReport,
+    VersionResult,
+};
 use trawl_common::projects;
 
 use crate::backend::{Backend, Subcommands};
@@ -36,7 +41,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Show a project
+    /// Show a project, and which machines run its commit, or why they do not
     Show {
         /// The project
         project: ProjectName,
@@ -80,6 +85,30 @@ pub(crate) enum Command {
         /// The project
         project: ProjectName,
         /// Print them as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Pause the crawls of the project's spiders, with what is handed to them later; crawls that begin later run
+    Pause {
+        /// The project
+        project: ProjectName,
+        /// Print how many there were as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Resume the crawls that were paused with the project
+    Resume {
+        /// The project
+        project: ProjectName,
+        /// Print how many there were as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Send the failed pages and tasks of the project's spiders again, with no failure counted
+    Reset {
+        /// The project
+        project: ProjectName,
+        /// Print how many there were as JSON
         #[arg(long)]
         json: bool,
     },
@@ -129,7 +158,10 @@ impl Args {
         match command {
             Command::Create { project, spiders, json } => create(&backend, &project, &spiders, json).await?,
             Command::List { json } => list(&backend, backend.projects().made().await?, json),
-            Command::Show { project, json } => show(&known(&backend, &project).await?, json),
+            Command::Show { project, json } => {
+                let made = known(&backend, &project).await?;
+                show(&made, &backend.projects().reports(&project).await?, json);
+            }
             Command::Set { project, spiders, no_spiders, clone_url, branch, no_git, json } => {
                 for spider in &no_spiders {
                     backend.projects().remove_spider(&project, spider).await?;
@@ -145,6 +177,15 @@ impl Args {
             }
             Command::Pull { project, json } => pull(&backend, &project, json).await?,
             Command::Hook { project, json } => hook(&backend, &known(&backend, &project).await?, json)?,
+            Command::Pause { project, json } => {
+                work::pause(&backend, &known(&backend, &project).await?, json).await?;
+            }
+            Command::Resume { project, json } => {
+                work::resume(&backend, &known(&backend, &project).await?, json).await?;
+            }
+            Command::Reset { project, json } => {
+                work::reset(&backend, &known(&backend, &project).await?, json).await?;
+            }
             Command::Forget { project, json } => {
                 let (made, runners) = (backend.projects(), backend.runners());
                 if !projects::forget(&*made, &*runners, &project).await? {
@@ -265,9 +306,11 @@ fn list(backend: &Backend, projects: Vec<Project>, json: bool) {
     }
 }
 
-fn show(project: &Project, json: bool) {
+fn show(project: &Project, reports: &[VersionReport], json: bool) {
     if json {
-        return print_json(&as_json(project));
+        let mut shown = as_json(project);
+        shown["machines"] = reports.iter().map(report_as_json).collect();
+        return print_json(&shown);
     }
     let Project { name, created, spiders, has_secret, source, wanted } = project;
     println!("project  {name}");
@@ -279,6 +322,23 @@ fn show(project: &Project, json: bool) {
         let commit = wanted.as_ref().map_or("none: trawl project pull", |wanted| wanted.commit.as_str());
         println!("commit   {commit}");
     }
+    for VersionReport { machine, at, result, .. } in reports {
+        match result {
+            VersionResult::Taken => println!("taken    {machine}, {at}"),
+            VersionResult::Failed(failure) => {
+                println!("failed   {machine}, {at}");
+                failure.as_str().lines().for_each(|line| println!("         {line}"));
+            }
+        }
+    }
+}
+
+fn report_as_json(VersionReport { machine, at, result, .. }: &VersionReport) -> serde_json::Value {
+    let error = match result {
+        VersionResult::Taken => None,
+        VersionResult::Failed(failure) => Some(failure),
+    };
+    json!({ "machine": machine, "at": at.to_string(), "taken": error.is_none(), "error": error })
 }
 
 fn shown(has_secret: bool) -> &'static str {
