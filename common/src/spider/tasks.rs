@@ -2,6 +2,7 @@
 
 use super::Spider;
 use crate::names::{CrawlId, CrawlRef, SpiderName};
+use crate::settings::Retry;
 use crate::time::UnixMs;
 
 /// The reason why tasks cannot be submitted.
@@ -32,6 +33,12 @@ pub fn crawl_for(
 }
 
 impl Spider {
+    /// Returns the retry policy for tasks and pages that its program fails at.
+    pub fn program_retry(&self, settings: &Retry) -> Retry {
+        let max = self.handler.as_ref().and_then(|handler| handler.retries);
+        self.retry.apply(settings).with_max(max)
+    }
+
     /// Fails if the spider has no program to do its tasks.
     pub fn takes_tasks(&self) -> Result<(), NotSubmitted> {
         match self.handler {

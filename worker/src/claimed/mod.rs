@@ -69,7 +69,7 @@ impl ClaimedUrl {
 
     /// Returns the outcome after a failure of the spider's program.
     pub(crate) fn program_failed(&self, settings: &Retry, failure: Failure) -> Outcome {
-        self.again(self.spider.program_retry(settings), failure)
+        self.again(self.spider.spider.program_retry(settings), failure)
     }
 
     fn again(&self, policy: Retry, failure: Failure) -> Outcome {

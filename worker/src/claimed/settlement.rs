@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
-use trawl_common::frontier::StartReply;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
+use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason};
 use trawl_common::frontier::retry;
 use trawl_common::health::Health;
 use trawl_common::ports::{Claimed, Error, PageVisit};
@@ -57,26 +56,6 @@ impl Handled {
 pub(crate) fn aborted(health: &Health, error: impl Into<Error>) -> Outcome {
     health.abort(error);
     Outcome::Release
-}
-
-/// Approximate wait of a URL or a task whose crawl has as many in flight as its limit still allows.
-const LIMIT_DELAY: Duration = Duration::from_secs(2);
-
-/// Returns the outcome of a URL or a task that may not start; `None` if it may.
-pub(crate) fn not_started(start: StartReply) -> Option<Outcome> {
-    match start {
-        StartReply::Go => None,
-        StartReply::Awaited => {
-            let until = UnixMs::now().plus(LIMIT_DELAY.mul_f64(rand::random_range(1.0..2.0)));
-            Some(Outcome::Snooze { until })
-        }
-        StartReply::Poison => {
-            let failure = Failure::new(Class::Crash, "started several times and never finished");
-            Some(Outcome::Failed(failure, Reason::Poison))
-        }
-        StartReply::Full => Some(Outcome::Skipped(Skip::Limit)),
-        StartReply::Lost => Some(Outcome::Republish),
-    }
 }
 
 /// Returns the outcome of a URL or a task that made this worker panic. It is not retried: it would do the same to

@@ -16,7 +16,7 @@ use trawl_common::trace;
 use super::Fetching;
 use super::page::{Processed, hand_over, process};
 use crate::claimed::ClaimedUrl;
-use crate::claimed::settlement::{InFlightGuard, Settlement, not_started, panicked};
+use crate::claimed::settlement::{InFlightGuard, Settlement, panicked};
 use crate::schedule::domains::{Away, SLOW_PAGE};
 use crate::schedule::{Next, Permits, Ready};
 
@@ -69,7 +69,7 @@ async fn start(
     let starts = fetching.frontier.start(&claims).await?;
     let mut go = Vec::with_capacity(urls.len());
     for (ready, start) in urls.into_iter().zip(starts) {
-        match not_started(start) {
+        match start.outcome() {
             None => go.push(ready),
             Some(Outcome::Snooze { until }) => {
                 pass_on(settle, Settlement::snooze(ready.claimed, until)).await

@@ -6,7 +6,7 @@ use trawl_common::frontier::route::Rule;
 use trawl_common::names::ProjectName;
 use trawl_common::politeness::robots::RobotsName;
 use trawl_common::ports::{FileStore, Sink};
-use trawl_common::settings::{Politeness, Retry};
+use trawl_common::settings::Politeness;
 use trawl_common::spider::{Bans, Download, FileHash, Scope, Spider};
 use trawl_extract::Extractor;
 use trawl_web::{Fetcher, Passage};
@@ -77,12 +77,6 @@ impl LoadedSpider {
     pub(crate) fn download(&self, name: &str) -> Option<(&Download, &dyn FileStore)> {
         let mut rules = self.spider.downloads.iter().zip(&self.files);
         rules.find(|(rule, _)| rule.name.value == name).map(|(rule, store)| (rule, &**store))
-    }
-
-    /// Returns the retry policy for tasks and pages that its program fails at.
-    pub(crate) fn program_retry(&self, settings: &Retry) -> Retry {
-        let max = self.spider.handler.as_ref().and_then(|handler| handler.retries);
-        self.spider.retry.apply(settings).with_max(max)
     }
 
     /// Whether its sinks are those of `spider`, and take the same items.

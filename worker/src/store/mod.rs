@@ -217,7 +217,7 @@ async fn store_file(
             }
             Ok(None) => return Ok(settlement),
             Err(failure) => {
-                let policy = spider.program_retry(&storage.context.settings.retry);
+                let policy = spider.spider.program_retry(&storage.context.settings.retry);
                 return Ok(settlement.failed(policy, failure));
             }
         }

@@ -34,7 +34,7 @@ use trawl_common::time::UnixMs;
 pub(crate) use self::programs::Programs;
 pub(crate) use self::runner::{Gave, Ran, TaskRunner};
 use crate::claim::CrawlSpiders;
-use crate::claimed::settlement::{Settlement, aborted, not_started, panicked};
+use crate::claimed::settlement::{Settlement, aborted, panicked};
 use crate::context::Context;
 use crate::programs::Watch;
 use crate::spiders::LoadedSpider;
@@ -136,7 +136,7 @@ impl Tasks {
         let start = self.frontier.start_task(claimed).await;
         match start.map_err(|error| aborted(&self.context.health, error))? {
             None => Ok(None),
-            Some(start) => not_started(start).map_or_else(|| Ok(Some((spider, Arc::clone(task)))), Err),
+            Some(start) => start.outcome().map_or_else(|| Ok(Some((spider, Arc::clone(task)))), Err),
         }
     }
 

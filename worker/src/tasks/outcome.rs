@@ -48,7 +48,7 @@ pub(super) fn view(claimed: &Claimed, spider: &LoadedSpider, task: &Task, settin
 
 /// Returns the retry policy of a task.
 fn retry_policy(spider: &LoadedSpider, task: &Task, settings: &Settings) -> Retry {
-    spider.program_retry(&settings.retry).with_max(task.new.retries)
+    spider.spider.program_retry(&settings.retry).with_max(task.new.retries)
 }
 
 /// Returns the settlement of a task that was run.

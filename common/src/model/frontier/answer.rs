@@ -1,7 +1,10 @@
 //! Answers of the transitions.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
+use crate::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
 use crate::time::UnixMs;
 
 /// The reply to a claim: what a worker is to do with a message that it received.
@@ -55,6 +58,28 @@ pub enum StartReply {
     /// Not held by this worker any more, paused with its crawl, or forgotten by the store: its message is
     /// requeued.
     Lost,
+}
+
+/// Approximate wait of a URL or a task whose crawl has as many in flight as its limit still allows.
+const LIMIT_DELAY: Duration = Duration::from_secs(2);
+
+impl StartReply {
+    /// Returns the outcome of a URL or a task that may not start; `None` if it may.
+    pub fn outcome(self) -> Option<Outcome> {
+        match self {
+            Self::Go => None,
+            Self::Awaited => {
+                let until = UnixMs::now().plus(LIMIT_DELAY.mul_f64(rand::random_range(1.0..2.0)));
+                Some(Outcome::Snooze { until })
+            }
+            Self::Poison => {
+                let failure = Failure::new(Class::Crash, "started several times and never finished");
+                Some(Outcome::Failed(failure, Reason::Poison))
+            }
+            Self::Full => Some(Outcome::Skipped(Skip::Limit)),
+            Self::Lost => Some(Outcome::Republish),
+        }
+    }
 }
 
 /// The result of admitting a link.
