@@ -9,10 +9,12 @@ use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::routing::post;
 use axum::{Json, Router};
+use bytes::Bytes;
 use serde::Serialize;
 use trawl_common::names::ProjectName;
-use trawl_common::project::{HookSecret, Wanted, push};
+use trawl_common::project::{Commit, HookSecret, Source, Wanted, push};
 use trawl_common::projects::pull;
+use trawl_common::time::UnixMs;
 
 use crate::Api;
 use crate::extract::{Segment, body};
@@ -43,31 +45,68 @@ async fn hear(
     Segment(project): Segment<ProjectName>,
     request: Request,
 ) -> Result<Json<Heard>, Problem> {
-    let (head, read) = request.into_parts();
-    let caller = Caller::Address(Peer::of(&head.extensions));
-    api.hooks.calls.check(&caller)?;
-    let signature = text(&head.headers, &SIGNATURES).unwrap_or_default().to_owned();
-    let event = text(&head.headers, &EVENTS).unwrap_or_default().to_owned();
-    let bytes = body(Request::from_parts(head, read)).await?;
-    let made = api.backend.projects.project(&project).await?;
+    let call = Call::read(&api, request).await?;
+    let code = api.backend.projects.code(std::slice::from_ref(&project)).await?.pop().flatten();
     // No difference tells strangers which projects there are.
-    let secret = match (&made, api.backend.settings.secrets.key()) {
-        (Some(made), Ok(Some(key))) => Some(HookSecret::new(&key, &project, made.created)),
-        _ => None,
-    };
-    if !secret.is_some_and(|secret| secret.has_signed(&bytes, &signature)) {
-        api.hooks.strangers.check(&caller)?;
-        let detail = "no signature of this project's secret (`trawl project hook`) is on this call";
-        return Err(Problem::new(Kind::Unauthorized, detail));
+    match code {
+        Some(code) if call.is_signed_for(&api, &project, code.created) => {
+            let commit = call.carry_out(&api, &project, code.source).await?;
+            Ok(Json(Heard { commit: commit.map(|commit| commit.to_string()) }))
+        }
+        _ => {
+            call.check_stranger(&api)?;
+            let detail = "no signature of this project's secret (`trawl project hook`) is on this call";
+            Err(Problem::new(Kind::Unauthorized, detail))
+        }
     }
-    let source = made.and_then(|made| made.source);
-    let Some(source) = source.filter(|_| event == "push") else { return Ok(Json(Heard { commit: None })) };
-    if !push(&bytes, &source.branch).map_err(Problem::malformed)? {
-        return Ok(Json(Heard { commit: None }));
+}
+
+/// A call of a Git server.
+pub(crate) struct Call {
+    caller: Caller,
+    signature: String,
+    event: String,
+    pub(crate) body: Bytes,
+}
+
+impl Call {
+    /// Reads a call, unless too many came from its address.
+    pub(crate) async fn read(api: &Api, request: Request) -> Result<Self, Problem> {
+        let (head, read) = request.into_parts();
+        let caller = Caller::Address(Peer::of(&head.extensions));
+        api.hooks.calls.check(&caller)?;
+        let signature = text(&head.headers, &SIGNATURES).unwrap_or_default().to_owned();
+        let event = text(&head.headers, &EVENTS).unwrap_or_default().to_owned();
+        let body = body(Request::from_parts(head, read)).await?;
+        Ok(Self { caller, signature, event, body })
     }
-    let tip = (api.backend.tip)(source).await;
-    let Wanted { commit, .. } = pull(&*api.backend.projects, &project, tip).await?;
-    Ok(Json(Heard { commit: Some(commit.to_string()) }))
+
+    /// Returns whether it has the signature of a project that was made at that time.
+    pub(crate) fn is_signed_for(&self, api: &Api, project: &ProjectName, created: UnixMs) -> bool {
+        let Ok(Some(key)) = api.backend.settings.secrets.key() else { return false };
+        HookSecret::new(&key, project, created).has_signed(&self.body, &self.signature)
+    }
+
+    /// Counts it as one without a signature.
+    pub(crate) fn check_stranger(&self, api: &Api) -> Result<(), Problem> {
+        api.hooks.strangers.check(&self.caller)
+    }
+
+    /// Asks the repository of a project for its latest commit, if somebody has pushed to its branch. Returns that commit.
+    pub(crate) async fn carry_out(
+        &self,
+        api: &Api,
+        project: &ProjectName,
+        source: Option<Source>,
+    ) -> Result<Option<Commit>, Problem> {
+        let Some(source) = source.filter(|_| self.event == "push") else { return Ok(None) };
+        if !push(&self.body, &source.branch).map_err(Problem::malformed)? {
+            return Ok(None);
+        }
+        let tip = (api.backend.tip)(source).await;
+        let Wanted { commit, .. } = pull(&*api.backend.projects, project, tip).await?;
+        Ok(Some(commit))
+    }
 }
 
 fn text<'a>(headers: &'a HeaderMap, names: &[&str]) -> Option<&'a str> {

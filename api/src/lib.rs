@@ -30,6 +30,7 @@ mod serve;
 mod spiders;
 mod state;
 mod threads;
+mod tt;
 mod view;
 mod watch;
 
@@ -79,6 +80,7 @@ pub fn router(backend: Backend, access: Arc<Access>, stop: CancellationToken) ->
         .method_not_allowed_fallback(problem::no_method)
         .layer(from_fn_with_state(access, access::guard));
     // Runners have keys of their own, and Git servers sign their calls.
-    let all = guarded.merge(hook::routes()).with_state(api).merge(relay::routes(relay));
+    let unguarded = relay::routes(relay).merge(tt::routes(Arc::clone(&api)));
+    let all = guarded.merge(hook::routes()).with_state(api).merge(unguarded);
     all.layer(from_fn(limits::in_time)).layer(map_response(headers::add))
 }

@@ -32,8 +32,11 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use trawl_common::names::RunnerName;
-use trawl_common::ports::{self, Jobs, Requests, Result, Runner, Runners, SpiderStore, WorkerPorts};
+use trawl_common::frontier::message::Message;
+use trawl_common::names::{CrawlRef, ProjectName, RunnerName};
+use trawl_common::ports::{
+    self, Error, ErrorKind, Jobs, Requests, Result, Runner, Runners, SpiderStore, Terms, WorkerPorts,
+};
 use trawl_common::relay::{
     self, Call, JoinFleet, JoinedFleet, MAX_BODY_BYTES, NUMBER, PATH, Register, Registered, Shared,
 };
@@ -45,6 +48,7 @@ use self::projects::Projects;
 use self::requests::FileRequests;
 use self::session::Session;
 use self::sessions::Sessions;
+pub(crate) use self::spiders::CrawlSpider;
 use self::spiders::Spiders;
 use crate::backend::{Backend, ForRunners};
 use crate::problem::{Kind, Problem};
@@ -73,10 +77,33 @@ pub(crate) struct Relay {
 }
 
 /// The engine that calls are relayed to.
-struct Engine {
+pub(crate) struct Engine {
     ports: WorkerPorts,
     spiders: Spiders,
     projects: Projects,
+}
+
+impl Engine {
+    /// Returns the ports of a worker.
+    pub(crate) fn ports(&self) -> &WorkerPorts {
+        &self.ports
+    }
+
+    /// Returns the project of a piece of work.
+    pub(crate) async fn project_of(&self, message: &Message) -> Result<ProjectName> {
+        Ok(self.projects.of_work(message).await?.project)
+    }
+
+    /// Returns the spider of a crawl on these terms.
+    ///
+    /// Fails with `Refused` if runners cannot work by it, as when nobody here knows its bounds and its sinks.
+    pub(crate) async fn spider_of(&self, crawl: &CrawlRef, terms: &Terms) -> Result<Arc<CrawlSpider>> {
+        let spider = self.spiders.of(crawl).await?;
+        match terms.file.is_some() && spider.file.is_none() {
+            true => Err(Error::new(ErrorKind::Refused, "its file is not here")),
+            false => Ok(spider),
+        }
+    }
 }
 
 impl Relay {
@@ -99,7 +126,7 @@ impl Relay {
     }
 
     /// Returns the engine, which is connected to at the first call.
-    async fn engine(&self) -> Result<Arc<Engine>> {
+    pub(crate) async fn engine(&self) -> Result<Arc<Engine>> {
         let connecting = async || {
             let ports = (self.connect)().await?;
             let projects = Projects::new(Arc::clone(&self.jobs), Arc::clone(&self.projects));
@@ -112,6 +139,26 @@ impl Relay {
     /// Returns the session of a runner, if it has one here.
     pub(crate) fn is_working(&self, name: &RunnerName) -> bool {
         self.sessions.of(name).is_some()
+    }
+
+    /// Returns the runners.
+    pub(crate) fn runners(&self) -> &dyn Runners {
+        &*self.runners
+    }
+
+    /// Returns the settings.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Returns what checks the requests of other programs.
+    pub(crate) fn requests(&self) -> Arc<dyn Requests> {
+        Arc::clone(&self.requests)
+    }
+
+    /// Waits until the API stops.
+    pub(crate) async fn stopped(&self) {
+        self.stop.cancelled().await;
     }
 
     /// Answers a runner that asks for access.

@@ -29,8 +29,8 @@ pub(super) struct Spiders {
 }
 
 /// The spider of a crawl.
-pub(super) struct CrawlSpider {
-    pub(super) spider: Spider,
+pub(crate) struct CrawlSpider {
+    pub(crate) spider: Spider,
     pub(super) scope: Scope,
     /// The hash of its file, if it has one.
     pub(super) file: Option<FileHash>,

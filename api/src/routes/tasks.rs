@@ -21,7 +21,7 @@ use trawl_common::text::start_of;
 use trawl_common::time::UnixMs;
 use utoipa::{IntoParams, ToSchema};
 
-use super::urls::{LEASE, admit};
+use super::urls::{Added, LEASE, admit};
 use crate::Api;
 use crate::cursor;
 use crate::extract::{self, Params, Segment};
@@ -412,17 +412,28 @@ pub(crate) async fn submit_tasks(
     let task = |new: NewTask| Task::new(&spider, new.or(priority, retries));
     let tasks: Vec<Task> = tasks.into_iter().map(task).collect();
     let keys = (tasks.len() <= MAX_KEYS).then(|| tasks.iter().map(|task| task.key.to_string()).collect());
+    let (crawl, added) = submit_to_spider(&api, &spider, crawl, tasks).await?;
+    Ok(Json(Submitted { crawl: crawl.id, spider: crawl.spider, new: added.new, known: added.known, keys }))
+}
+
+/// Submits tasks to a spider, in this crawl or a new one. Returns the crawl.
+pub(crate) async fn submit_to_spider(
+    api: &Api,
+    spider: &SpiderName,
+    crawl: Option<CrawlId>,
+    tasks: Vec<Task>,
+) -> Result<(CrawlRef, Added), Problem> {
     let urls: Vec<NewWork> = tasks.into_iter().map(NewWork::task).collect();
     let stats = match &crawl {
         Some(id) if api.backend.known(id).await?.is_some() => Some(api.begun(id).await?),
         _ => None,
     };
-    if let Some(stats) = stats.as_ref().filter(|stats| stats.spider != spider) {
+    if let Some(stats) = stats.as_ref().filter(|stats| stats.spider != *spider) {
         let detail = format!("{} is a crawl of the spider {}: name another", stats.crawl, stats.spider);
         return Err(Problem::new(Kind::Conflict, detail));
     }
-    let (version, text) = api.spider_text(&ProjectName::default(), None, &spider).await?;
-    let spider = spider_of(&spider, &text, stats.is_some(), &api.backend.settings);
+    let (version, text) = api.spider_text(&ProjectName::default(), None, spider).await?;
+    let spider = spider_of(spider, &text, stats.is_some(), &api.backend.settings);
     let spider = spider.map_err(Problem::malformed)?;
     let (crawl, is_new) = crawl_for(&spider, crawl, UnixMs::now()).map_err(Problem::malformed)?;
     let terms = match &stats {
@@ -432,6 +443,5 @@ pub(crate) async fn submit_tasks(
     let text = version.map(|_| SpiderText::from(text));
     let judging = stats.is_none().then(|| Judging { is_dedup_chosen: true, ..spider.judging() });
     let opening = Opening { crawl: crawl.clone(), terms, text, judging, is_new, lease: LEASE, reads: None };
-    let added = admit(&api, opening, stats.as_ref(), &urls).await?;
-    Ok(Json(Submitted { crawl: crawl.id, spider: crawl.spider, new: added.new, known: added.known, keys }))
+    Ok((crawl, admit(api, opening, stats.as_ref(), &urls).await?))
 }

@@ -38,7 +38,7 @@ pub(crate) struct NewUrls {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Added {
     /// How many are new to the spider, or to the crawl if that fetches pages again: these are pending now
-    pub(super) new: u64,
+    pub(crate) new: u64,
     /// How many were known already
     pub(super) known: u64,
 }

@@ -11,3 +11,4 @@ mod secrets;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "the tests of the API use the rest")]
 mod support;
+mod tt;
