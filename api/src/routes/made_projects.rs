@@ -44,13 +44,13 @@ pub(crate) struct Project {
     branch: Option<String>,
     /// The commit that workers are to run
     commit: Option<String>,
-    /// What machines have made of that commit; absent in lists
+    /// The result of each machine with that commit; absent in lists
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     machines: Option<Vec<MachineVersion>>,
 }
 
-/// What a machine has made of a commit
+/// The result of a machine with a commit
 #[derive(Serialize, ToSchema)]
 pub(crate) struct MachineVersion {
     /// The name of a worker's machine, or that of a runner with ` (runner)`

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -109,7 +109,7 @@ impl Leases {
         let Ok(permit) = Arc::clone(&self.claims).try_acquire_owned() else { return Ok(None) };
         let engine = relay.engine().await?;
         let (told, assigned) = oneshot::channel();
-        let told = Told { told, _permit: permit };
+        let told = Told { told, permit };
         tokio::spawn(hold(Arc::clone(self), Arc::clone(relay), engine, runner, project, told));
         Ok(assigned.await.ok())
     }
@@ -126,7 +126,8 @@ impl Leases {
 /// The drone that waits for a task. When this is dropped, it is told that there is none.
 struct Told {
     told: oneshot::Sender<Assigned>,
-    _permit: tokio::sync::OwnedSemaphorePermit,
+    /// Its permit to claim.
+    permit: OwnedSemaphorePermit,
 }
 
 /// The place of a task among those that drones have.
@@ -215,7 +216,9 @@ impl Holder<'_> {
     /// 2. Tells the drone, unless it is gone.
     /// 3. Waits for its word, and settles the task.
     async fn work(&self, leases: &Leases, told: Told) -> Result<()> {
+        let Told { told, permit } = told;
         let Ok(started) = timeout(CLAIM_TIME, self.start()).await else { return Ok(()) };
+        drop(permit);
         let Started { claimed, task, policy, time } = started?;
         self.stop.cancel();
         let (attempts, max_retries) = (claimed.attempts, policy.max);
@@ -223,7 +226,7 @@ impl Holder<'_> {
         let number = place.at.1;
         let (key, crawl, name) = (task.key.to_string(), claimed.message.crawl.id.clone(), &self.runner.name);
         let assigned = Assigned { number, task: Arc::clone(&task), attempts, max_retries, time };
-        if told.told.send(assigned).is_err() {
+        if told.send(assigned).is_err() {
             return Ok(());
         }
         info!(runner = %name, task = key, %crawl, "a drone has a task");

@@ -24,7 +24,7 @@ pub(crate) type Args = Subcommands<Command>;
 /// The subcommands of `trawl project`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Make a project; what its spiders do is given only to runners with access to it
+    /// Make a project, whose work is given only to runners with access
     Create {
         /// The project
         project: ProjectName,
@@ -35,13 +35,13 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// List the projects that people have made, with their spiders
+    /// List projects with their spiders
     List {
         /// Print one JSON object a project
         #[arg(long)]
         json: bool,
     },
-    /// Show a project, and which machines run its commit, or why they do not
+    /// Show a project, and which machines run its commit or why not
     Show {
         /// The project
         project: ProjectName,
@@ -49,11 +49,11 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Change which spiders a project has, and where its code comes from; workers notice within seconds
+    /// Change which spiders a project has, and where its code comes from
     Set {
         /// The project
         project: ProjectName,
-        /// Add a spider, which may be no other project's; may be given several times
+        /// Add a spider of no other project; may be given several times
         #[arg(long = "spider", value_name = "NAME")]
         spiders: Vec<SpiderName>,
         /// Take a spider out; may be given several times
@@ -72,7 +72,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Have workers run the commit at the end of the project's branch; they take it within seconds
+    /// Have workers run the commit at the end of the project's branch
     Pull {
         /// The project
         project: ProjectName,
@@ -80,7 +80,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Print the path and the secret with which a Git server (GitHub, Gitea, Gogs) tells the API of pushes
+    /// Print path and secret of the webhook for a Git server (GitHub, Gitea, Gogs)
     Hook {
         /// The project
         project: ProjectName,
@@ -88,7 +88,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Pause the crawls of the project's spiders, with what is handed to them later; crawls that begin later run
+    /// Pause the crawls of the project's spiders; later ones run
     Pause {
         /// The project
         project: ProjectName,
@@ -96,7 +96,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Resume the crawls that were paused with the project
+    /// Resume the crawls that were paused with it
     Resume {
         /// The project
         project: ProjectName,
@@ -104,7 +104,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Send the failed pages and tasks of the project's spiders again, with no failure counted
+    /// Send its failed pages and tasks again, with no failure counted
     Reset {
         /// The project
         project: ProjectName,
@@ -112,7 +112,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Forget a project: its spiders, its secret, and the access of runners to it; deployed versions stay
+    /// Forget a project, its spiders and secret, and runners' access to it; deployed versions stay
     Forget {
         /// The project
         project: ProjectName,

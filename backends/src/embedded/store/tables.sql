@@ -235,7 +235,7 @@ CREATE TABLE projects (
     source  TEXT,
     wanted  TEXT
 ) STRICT, WITHOUT ROWID;
--- What machines say of the version of a project that is wanted.
+-- Reports of machines on the wanted versions of projects.
 CREATE TABLE version_reports (
     project TEXT NOT NULL,
     machine TEXT NOT NULL,

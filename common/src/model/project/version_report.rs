@@ -1,4 +1,4 @@
-//! What machines say of the versions of a project's code.
+//! Reports of machines on the versions of a project's code.
 
 use std::fmt;
 
