@@ -21,6 +21,7 @@ pub(crate) enum Here {
     DeadLetters,
     Hosts,
     Workers,
+    Runners,
     Spiders,
     Schedules,
     Logs,
@@ -65,7 +66,7 @@ impl Page {
     }
 
     /// The sections that every page links to: address, title, and whether it is the current one.
-    pub(crate) fn places(&self) -> [(&'static str, &'static str, bool); 10] {
+    pub(crate) fn places(&self) -> [(&'static str, &'static str, bool); 11] {
         let place = |path, name, here| (path, name, self.here == here);
         [
             place("/", "Overview", Here::Overview),
@@ -77,6 +78,7 @@ impl Page {
             place("/dead-letters", "Dead letters", Here::DeadLetters),
             place("/hosts", "Hosts", Here::Hosts),
             place("/workers", "Workers", Here::Workers),
+            place("/runners", "Runners", Here::Runners),
             place("/logs", "Log", Here::Logs),
         ]
     }

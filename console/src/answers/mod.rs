@@ -1,6 +1,7 @@
 //! Responses of the API, as far as the pages show them.
 
 mod logs;
+mod projects;
 mod schedules;
 mod spiders;
 mod tasks;
@@ -15,6 +16,7 @@ use trawl_common::jobs::JobStatus;
 use trawl_common::time::UnixMs;
 
 pub(crate) use self::logs::{LogEntry, Logs};
+pub(crate) use self::projects::{MadeProject, MadeProjects, Runner, Runners};
 pub(crate) use self::schedules::{Scheduled, Schedules};
 pub(crate) use self::spiders::{
     Added, Argument, Checked, Mistake, Removed, Spider, SpiderText, Spiders, Trial, Version, Versions,

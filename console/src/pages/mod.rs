@@ -17,6 +17,7 @@ mod new_crawl;
 mod new_tasks;
 mod overview;
 mod project;
+mod runners;
 mod schedules;
 mod selection;
 mod source;
@@ -74,6 +75,7 @@ fn looking() -> Router<Arc<Console>> {
         .route("/dead-letters/one", get(dead_letters::show))
         .route("/hosts", get(hosts::list))
         .route("/workers", get(workers::list))
+        .route("/runners", get(runners::list))
 }
 
 /// The routes for operators: the changes, and the forms and questions before them.
@@ -86,6 +88,9 @@ fn changing() -> Router<Arc<Console>> {
         .route("/spiders/deploy", get(deploy::ask).post(deploy::deploy))
         .route("/spiders/{project}/{spider}/try", post(spider::attempt))
         .route("/projects/{project}/remove", get(project::ask_to_remove).post(project::remove))
+        .route("/projects/{project}/pause", project::command("pause"))
+        .route("/projects/{project}/resume", project::command("resume"))
+        .route("/projects/{project}/reset", project::command("reset"))
         .route("/schedules/{project}/{spider}/run", post(schedules::run))
         .route("/schedules/{project}/{spider}/pause", schedules::change("pause"))
         .route("/schedules/{project}/{spider}/resume", schedules::change("resume"))
@@ -102,5 +107,8 @@ fn changing() -> Router<Arc<Console>> {
         .route("/tasks/{task}/retry", post(change_tasks::retry))
         .route("/hosts/block", hosts::change("block").get(hosts::ask_to_block))
         .route("/hosts/unblock", hosts::change("unblock"))
+        .route("/runners/approve", post(runners::approve))
+        .route("/runners/revoke", post(runners::revoke))
+        .route("/runners/forget", get(runners::ask_to_forget).post(runners::forget))
         .route("/workers/drain", get(workers::ask_to_drain).post(workers::drain))
 }

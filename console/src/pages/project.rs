@@ -1,12 +1,17 @@
-//! A project: its versions, and their removal.
+//! A project: its code and its work, and its deployed versions.
+
+use std::sync::Arc;
 
 use askama::Template;
 use axum::http::StatusCode;
+use axum::routing::{MethodRouter, post};
 use serde::Deserialize;
 use trawl_common::text::counted;
 
+use super::Nothing;
+use crate::Console;
 use crate::address::address;
-use crate::answers::{Removed, Version, Versions};
+use crate::answers::{MadeProject, Removed, Version, Versions};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, Segments, written};
@@ -24,9 +29,15 @@ pub(crate) struct Named {
 struct ProjectPage {
     page: Page,
     project: String,
+    /// The project, if people have made it.
+    made: Option<MadeProject>,
     /// The versions, the latest first.
     versions: Vec<Version>,
 }
+
+/// The response to a command.
+#[derive(Deserialize)]
+struct Commanded {}
 
 impl Version {
     /// The address of the page of one of its spiders in this version.
@@ -41,12 +52,32 @@ impl Version {
 }
 
 pub(crate) async fn show(visit: Visit, Segments(project): Segments<String>) -> Answer {
-    let Versions { mut versions } = visit.ask(Call::get(&["projects", &project, "versions"])).await?;
+    let made = known(visit.ask(Call::get(&["projects", &project])).await)?;
+    let versions = visit.ask(Call::get(&["projects", &project, "versions"])).await;
+    let versions = if made.is_some() { known(versions)? } else { Some(versions?) };
+    let mut versions = versions.map_or_else(Vec::new, |Versions { versions }| versions);
     versions.reverse();
     html(&ProjectPage {
         page: Page::new(format!("Project {project}"), Here::Spiders, &visit),
         project,
+        made,
         versions,
+    })
+}
+
+/// Returns what the API knows; `None` if there is no such thing.
+fn known<T>(answer: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match answer {
+        Err(Failure { status: 404, .. }) => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
+/// Returns the handler of a form that commands the work of a project, as the API's `verb` does.
+pub(crate) fn command(verb: &'static str) -> MethodRouter<Arc<Console>> {
+    post(async move |visit: Visit, Segments(project): Segments<String>, Posted(Nothing {})| -> Answer {
+        let Commanded {} = visit.ask(Call::post(&["projects", &project, verb])).await?;
+        Ok(to(&format!("/projects/{project}")))
     })
 }
 

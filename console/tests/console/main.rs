@@ -11,6 +11,7 @@ mod log_in;
 mod logs;
 mod new_crawls;
 mod pages;
+mod runners;
 mod schedules;
 mod spiders;
 #[path = "../../../api/tests/support/mod.rs"]

@@ -27,6 +27,7 @@ async fn no_page_runs_or_loads_what_is_not_the_consoles_own() {
         "/spiders",
         "/spiders/deploy",
         "/schedules",
+        "/runners",
         "/crawls/new",
         "/nothing",
     ] {
