@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use trawl_api::Backend;
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::names::ProjectName;
@@ -11,6 +12,7 @@ use trawl_common::ports::{Access, LogPlace};
 use trawl_common::project::{CloneUrl, HookSecret, ProjectSecret, SealedSecret, SealingKey, Source, Wanted};
 use trawl_common::settings::{Secrets, Settings};
 use trawl_common::time::UnixMs;
+use trawl_testkit::servers::VirtualHost;
 
 use crate::fixture::{LIMIT, Serving, eventually};
 use crate::support;
@@ -114,34 +116,83 @@ impl Drone {
     }
 }
 
-/// Serves an API with a key, a spider `artists` with a program, and its project `music`, whose code is in Git.
-async fn serving() -> (Serving, tempfile::TempDir) {
-    serving_with("timeout = '1h'").await
+/// An API with a key, a spider `artists` with a program, and its project `music`, whose code is in Git.
+struct Music {
+    serving: Serving,
+    _folder: TempDir,
+    _vhost: Option<VirtualHost>,
 }
 
-async fn serving_with(handler: &str) -> (Serving, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let spider = format!("[handler]\nrun = ['./run']\n{handler}\n[retry]\nbackoff = '100ms'\n");
-    std::fs::write(folder.path().join("artists.toml"), spider).unwrap();
-    std::fs::write(folder.path().join("key"), support::KEY).unwrap();
-    let (backend, _) = support::state_file(|_| Arc::new(|_, _, _| unreachable!("no page is tried")));
-    let settings = Settings {
-        spiders_dir: folder.path().to_owned(),
-        secrets: Secrets { key_file: Some(folder.path().join("key")) },
-        ..Settings::default()
+impl std::ops::Deref for Music {
+    type Target = Serving;
+
+    fn deref(&self) -> &Serving {
+        &self.serving
+    }
+}
+
+impl Music {
+    /// Over a state file.
+    async fn embedded() -> Self {
+        Self::with_time("1h").await
+    }
+
+    /// Over a state file, with this time for a task.
+    async fn with_time(time: &str) -> Self {
+        let (backend, _) = support::state_file(|_| Arc::new(|_, _, _| unreachable!("no page is tried")));
+        Self::over(backend, None, time).await
+    }
+
+    /// Over a fleet's servers.
+    async fn fleet() -> Self {
+        let fleet = support::fleet(|_| Arc::new(|_, _, _| unreachable!("no page is tried")));
+        let (backend, _, _, vhost) = fleet.await;
+        Self::over(backend, Some(vhost), "1h").await
+    }
+
+    async fn over(backend: Backend, vhost: Option<VirtualHost>, time: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let spider = format!("[handler]\nrun = ['./run']\ntimeout = '{time}'\n[retry]\nbackoff = '100ms'\n");
+        std::fs::write(folder.path().join("artists.toml"), spider).unwrap();
+        std::fs::write(folder.path().join("key"), support::KEY).unwrap();
+        let settings = Settings {
+            spiders_dir: folder.path().to_owned(),
+            secrets: Secrets { key_file: Some(folder.path().join("key")) },
+            ..Settings::default()
+        };
+        let serving = Serving::over(Backend { settings: settings.into(), ..backend }, "127.0.0.1:0").await;
+        let (projects, music): (_, ProjectName) = (&serving.backend.projects, "music".parse().unwrap());
+        projects.create(&music).await.unwrap();
+        projects.add_spider(&music, &"artists".parse().unwrap()).await.unwrap();
+        let clone_url: CloneUrl = "https://git.example/me/music.git".parse().unwrap();
+        let source = Source { clone_url: clone_url.clone(), branch: "main".parse().unwrap() };
+        projects.set_source(&music, Some(&source)).await.unwrap();
+        projects.want(&music, &Wanted { clone_url, commit: "7".repeat(40).parse().unwrap() }).await.unwrap();
+        let (key, secret): (SealingKey, _) =
+            (support::KEY.parse().unwrap(), ProjectSecret::from_json(SECRET.as_bytes()).unwrap());
+        projects.set_secret(&music, Some(&SealedSecret::seal(&secret, &music, &key))).await.unwrap();
+        Self { serving, _folder: folder, _vhost: vhost }
+    }
+}
+
+/// Makes a test of each promise for each engine.
+macro_rules! promises {
+    ($($promise:ident)*) => {
+        mod embedded {
+            $(#[tokio::test] async fn $promise() { super::$promise(super::Music::embedded().await).await; })*
+        }
+        mod fleet {
+            $(#[tokio::test] async fn $promise() { super::$promise(super::Music::fleet().await).await; })*
+        }
     };
-    let serving = Serving::over(Backend { settings: settings.into(), ..backend }, "127.0.0.1:0").await;
-    let (projects, music): (_, ProjectName) = (&serving.backend.projects, "music".parse().unwrap());
-    projects.create(&music).await.unwrap();
-    projects.add_spider(&music, &"artists".parse().unwrap()).await.unwrap();
-    let clone_url: CloneUrl = "https://git.example/me/music.git".parse().unwrap();
-    let source = Source { clone_url: clone_url.clone(), branch: "main".parse().unwrap() };
-    projects.set_source(&music, Some(&source)).await.unwrap();
-    projects.want(&music, &Wanted { clone_url, commit: "7".repeat(40).parse().unwrap() }).await.unwrap();
-    let (key, secret): (SealingKey, _) =
-        (support::KEY.parse().unwrap(), ProjectSecret::from_json(SECRET.as_bytes()).unwrap());
-    projects.set_secret(&music, Some(&SealedSecret::seal(&secret, &music, &key))).await.unwrap();
-    (serving, folder)
+}
+
+promises! {
+    a_drone_does_a_task_from_its_submission_to_its_end
+    a_task_that_fails_is_tried_again_as_often_as_it_says_and_then_is_a_dead_letter
+    a_task_that_a_drone_skips_is_for_others_and_does_not_count_as_failed
+    tasks_go_to_ten_contexts_each_to_one
+    a_drone_whose_access_is_taken_back_loses_what_it_has
 }
 
 /// Returns the stats of the only crawl.
@@ -151,9 +202,7 @@ async fn crawl(serving: &Serving) -> CrawlStats {
     crawls.remove(0)
 }
 
-#[tokio::test]
-async fn a_drone_does_a_task_from_its_submission_to_its_end() {
-    let (serving, _folder) = serving().await;
+async fn a_drone_does_a_task_from_its_submission_to_its_end(serving: Music) {
     let drone = Drone::register(&serving, "worker alias").await;
     assert_eq!(drone.alias, "worker-alias");
     let projects = drone.projects().await;
@@ -211,9 +260,7 @@ async fn a_drone_does_a_task_from_its_submission_to_its_end() {
     assert_eq!(none["ok"], false);
 }
 
-#[tokio::test]
-async fn a_task_that_fails_is_tried_again_as_often_as_it_says_and_then_is_a_dead_letter() {
-    let (serving, _folder) = serving().await;
+async fn a_task_that_fails_is_tried_again_as_often_as_it_says_and_then_is_a_dead_letter(serving: Music) {
     let drone = Drone::approved(&serving, "drone", "music").await;
     let project = drone.projects().await[0];
     drone.submit(project, "x", json!({ "max_retries": 1 })).await;
@@ -228,9 +275,7 @@ async fn a_task_that_fails_is_tried_again_as_often_as_it_says_and_then_is_a_dead
     assert!(failed[0].1.cause.error.contains("result 1") && failed[0].1.cause.attempts == 2, "{failed:?}");
 }
 
-#[tokio::test]
-async fn a_task_that_a_drone_skips_is_for_others_and_does_not_count_as_failed() {
-    let (serving, _folder) = serving().await;
+async fn a_task_that_a_drone_skips_is_for_others_and_does_not_count_as_failed(serving: Music) {
     let (drone, other) =
         (Drone::approved(&serving, "one", "music").await, Drone::approved(&serving, "two", "music").await);
     let project = drone.projects().await[0];
@@ -240,9 +285,7 @@ async fn a_task_that_a_drone_skips_is_for_others_and_does_not_count_as_failed() 
     assert_eq!(other.task(project).await["retries"], 0);
 }
 
-#[tokio::test]
-async fn tasks_go_to_ten_contexts_each_to_one() {
-    let (serving, _folder) = serving().await;
+async fn tasks_go_to_ten_contexts_each_to_one(serving: Music) {
     let drone = Drone::approved(&serving, "drone", "music").await;
     let project = drone.projects().await[0];
     let requests: Vec<Value> =
@@ -261,7 +304,7 @@ async fn tasks_go_to_ten_contexts_each_to_one() {
 
 #[tokio::test]
 async fn a_hash_makes_tasks_one_and_without_it_each_is_its_own() {
-    let (serving, _folder) = serving().await;
+    let serving = Music::embedded().await;
     let drone = Drone::approved(&serving, "drone", "music").await;
     let project = drone.projects().await[0];
     for (more, statuses) in [
@@ -285,7 +328,7 @@ async fn a_hash_makes_tasks_one_and_without_it_each_is_its_own() {
 
 #[tokio::test]
 async fn a_task_of_which_a_drone_says_nothing_is_tried_again_after_its_time() {
-    let (serving, _folder) = serving_with("timeout = '1s'").await;
+    let serving = Music::with_time("1s").await;
     let drone = Drone::approved(&serving, "drone", "music").await;
     let project = drone.projects().await[0];
     drone.submit(project, "x", json!({})).await;
@@ -295,9 +338,7 @@ async fn a_task_of_which_a_drone_says_nothing_is_tried_again_after_its_time() {
     assert!(!drone.release(&first, 0).await && drone.release(&again, 0).await);
 }
 
-#[tokio::test]
-async fn a_drone_whose_access_is_taken_back_loses_what_it_has() {
-    let (serving, _folder) = serving().await;
+async fn a_drone_whose_access_is_taken_back_loses_what_it_has(serving: Music) {
     let (drone, other) =
         (Drone::approved(&serving, "one", "music").await, Drone::approved(&serving, "two", "music").await);
     let project = drone.projects().await[0];
@@ -310,7 +351,7 @@ async fn a_drone_whose_access_is_taken_back_loses_what_it_has() {
 
 #[tokio::test]
 async fn a_drone_that_lies_gets_nothing_and_ends_nothing() {
-    let (serving, _folder) = serving().await;
+    let serving = Music::embedded().await;
     let honest = Drone::approved(&serving, "honest", "music").await;
     let project = honest.projects().await[0];
     honest.submit(project, "x", json!({})).await;
@@ -352,7 +393,7 @@ async fn a_drone_that_lies_gets_nothing_and_ends_nothing() {
 
 #[tokio::test]
 async fn a_page_of_another_site_calls_in_vain() {
-    let (serving, _folder) = serving().await;
+    let serving = Music::embedded().await;
     let client = Client::builder().no_proxy().build().unwrap();
     let call = client.post(format!("http://{}/api/tt/worker/create", serving.address));
     let call = call.header("Origin", "https://evil.example").body("{\"alias\": \"x\"}");
@@ -362,7 +403,7 @@ async fn a_page_of_another_site_calls_in_vain() {
 
 #[tokio::test]
 async fn strangers_that_guess_are_slowed_down_and_told_for_how_long() {
-    let (serving, _folder) = serving().await;
+    let serving = Music::embedded().await;
     let drone = Drone::register(&serving, "drone").await;
     let guess = Drone { secret: "A".repeat(44), id: "7".into(), ..drone };
     let mut slowed = Value::Null;
@@ -388,7 +429,7 @@ async fn push(serving: &Serving, secret: &HookSecret, body: &Value) -> StatusCod
 
 #[tokio::test]
 async fn a_push_to_a_repository_is_heard_for_the_project_that_has_signed_it() {
-    let (serving, _folder) = serving().await;
+    let serving = Music::embedded().await;
     let (projects, music): (_, ProjectName) = (&serving.backend.projects, "music".parse().unwrap());
     let created = projects.project(&music).await.unwrap().unwrap().created;
     let key: SealingKey = support::KEY.parse().unwrap();

@@ -15,9 +15,7 @@ use trawl_backends::redis::{
 use trawl_backends::sinks::Sinks;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{
-    CrawlSession, Error, ErrorKind, Hosts, Joined, Joining, NewWork, Opening, Terms, WorkerPorts,
-};
+use trawl_common::ports::{CrawlSession, Hosts, Joined, Joining, NewWork, Opening, Terms, WorkerPorts};
 use trawl_common::project::{Source, Wanted};
 use trawl_common::settings::{self, Dedup, Settings};
 use trawl_common::web::url::CanonicalUrl;
@@ -79,6 +77,7 @@ pub(crate) async fn fleet(
     let broker = Arc::new(broker);
     let items = ItemStream::new(&server, &Default::default(), settings::Topology::Declare).unwrap();
     let store = settings::Redis { url: servers::own_database().await, ..settings::Redis::default() };
+    let of_runners = Settings { rabbitmq: server.clone(), redis: store.clone(), ..Settings::default() };
     let store = redis::connect(&store).await.unwrap();
     let records = RedisRecords::new(store.clone(), Duration::from_secs(600), Dedup::Plain);
     let records = Arc::new(records.with_queues(QueueDepths::new(&server).unwrap()));
@@ -103,7 +102,11 @@ pub(crate) async fn fleet(
         runners,
         projects,
         tip: tip(),
-        for_runners: Arc::new(|| ready(Err(Error::new(ErrorKind::Refused, "no runners here"))).boxed()),
+        for_runners: Arc::new(move || {
+            let (settings, worker) = (of_runners.clone(), WorkerId::of_this_machine());
+            async move { trawl_backends::fleet::connect(&settings, &worker).await.map(WorkerPorts::from) }
+                .boxed()
+        }),
         settings: Arc::default(),
     };
     (backend, schedules, broker, vhost)
