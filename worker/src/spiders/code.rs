@@ -165,3 +165,58 @@ impl State {
         is_taken || is_refused || self.taking.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use trawl_common::names::{SpiderName, WorkerId};
+    use trawl_common::ports::{Error, ErrorKind, Result};
+
+    use super::*;
+
+    /// Takes reports while it is not away.
+    #[derive(Default)]
+    struct Port {
+        is_away: Mutex<bool>,
+        told: Mutex<Vec<VersionResult>>,
+    }
+
+    #[async_trait]
+    impl Grants for Port {
+        async fn grants(&self, spiders: &[SpiderName]) -> Result<Vec<Option<Grant>>> {
+            Ok(vec![None; spiders.len()])
+        }
+
+        async fn note_version(&self, report: &VersionReport) -> Result<()> {
+            if *self.is_away.lock() {
+                return Err(Error::new(ErrorKind::Unavailable, "it is away"));
+            }
+            self.told.lock().push(report.result.clone());
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn what_became_of_a_version_is_said_once_when_somebody_hears_it() {
+        let (log, _targets) = LogWriter::new(&WorkerId::of_this_machine(), None, None);
+        let (code, port) = (ProjectCode::new(&settings::Projects::default(), log), Port::default());
+        let clone_url = "https://git.example/shop.git".parse().unwrap();
+        let wanted = Wanted { clone_url, commit: "1".repeat(40).parse().unwrap() };
+        let note = |taken| code.note("shop".parse().unwrap(), wanted.clone(), taken);
+        *port.is_away.lock() = true;
+        note(Err(NotTaken::Fetch("no answer".to_owned())));
+        code.report(&port).await;
+        note(Err(NotTaken::Setup("ended with status 3:\nno such package".to_owned())));
+        code.report(&port).await;
+        *port.is_away.lock() = false;
+        for _ in 0..2 {
+            code.report(&port).await;
+        }
+        note(Err(NotTaken::Setup("ended with status 3:\nno such package".to_owned())));
+        code.report(&port).await;
+        note(Ok("/nowhere".into()));
+        code.report(&port).await;
+        let failed = "its setup ended with status 3:\nno such package".to_owned();
+        assert_eq!(*port.told.lock(), [VersionResult::Failed(failed.into()), VersionResult::Taken]);
+    }
+}
