@@ -38,7 +38,7 @@ const MAX_HELD: usize = 64;
 const MAX_CLAIMS: usize = 16;
 
 /// The time after which a drone is told that there is no task: it waits for an answer for 5 s.
-const CLAIM_TIME: Duration = Duration::from_secs(2);
+const CLAIM_TIME: Duration = Duration::from_secs(3);
 
 /// The wait after a task that is for others.
 const FOREIGN: Duration = Duration::from_millis(200);
