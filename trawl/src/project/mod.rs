@@ -41,7 +41,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Show a project, and which machines run its commit or why not
+    /// Show a project, and which machines run its commit
     Show {
         /// The project
         project: ProjectName,
@@ -104,7 +104,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Send its failed pages and tasks again, with no failure counted
+    /// Send its failed pages and tasks again
     Reset {
         /// The project
         project: ProjectName,
