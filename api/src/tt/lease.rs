@@ -203,6 +203,10 @@ struct Holder<'a> {
     stop: CancellationToken,
 }
 
+/// A task that has started, with its spider; `None` if a more urgent one comes first. Or the outcome of one that may not
+/// start.
+type MayStart = std::result::Result<Option<(Arc<Task>, Arc<CrawlSpider>)>, Outcome>;
+
 /// A task that has started.
 struct Started {
     claimed: Claimed,
@@ -285,12 +289,8 @@ impl Holder<'_> {
         }
     }
 
-    /// Returns a task that has started and its spider, or the outcome of one that may not start; `None` if a more urgent
-    /// one comes first.
-    async fn may_start(
-        &self,
-        claimed: &Claimed,
-    ) -> Result<std::result::Result<Option<(Arc<Task>, Arc<CrawlSpider>)>, Outcome>> {
+    /// Counts the start of a task, if it is one for the drone.
+    async fn may_start(&self, claimed: &Claimed) -> Result<MayStart> {
         let Claimed { message, is_beyond_limit, crawl, .. } = claimed;
         let foreign = || Outcome::Requeue { until: UnixMs::now().plus(until_another_worker(message.left)) };
         let Some(task) = message.work.task() else { return Ok(Err(foreign())) };
