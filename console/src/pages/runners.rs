@@ -90,10 +90,7 @@ pub(crate) async fn ask_to_forget(visit: Visit, Asked(Named { runner }): Asked<N
     })
 }
 
-pub(crate) async fn forget(
-    visit: Visit,
-    Posted(Named { runner }): Posted<Named>,
-) -> Answer {
+pub(crate) async fn forget(visit: Visit, Posted(Named { runner }): Posted<Named>) -> Answer {
     let Changed {} = visit.ask(Call::delete(&["runners", &runner])).await?;
     Ok(to(PATH))
 }
