@@ -57,7 +57,7 @@ fn reference() -> String {
     writeln!(text, "\nMany commands also take these:\n\n- `--json`: Print JSON: one object, or one a line; all take it but {without}").unwrap();
     let shared = shared(&root);
     shared.iter().for_each(|row| text.push_str(row));
-    text.push_str("\n`trawl --version`, `producer --version` and `worker --version` print the version, commit and features (`-V`: the version alone), and `--help` (`-h`) of any command what it takes.\n");
+    text.push_str("\n`--version` of each program prints its version, commit and features (`-V`: the version alone), `--help` (`-h`) what a command takes.\n");
     root.get_subcommands().for_each(|command| section(&mut text, command, &shared));
     text
 }

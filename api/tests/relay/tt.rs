@@ -191,7 +191,6 @@ promises! {
     a_drone_does_a_task_from_its_submission_to_its_end
     a_task_that_fails_is_tried_again_as_often_as_it_says_and_then_is_a_dead_letter
     a_task_that_a_drone_skips_is_for_others_and_does_not_count_as_failed
-    tasks_go_to_ten_contexts_each_to_one
     a_drone_whose_access_is_taken_back_loses_what_it_has
 }
 
@@ -285,7 +284,9 @@ async fn a_task_that_a_drone_skips_is_for_others_and_does_not_count_as_failed(se
     assert_eq!(other.task(project).await["retries"], 0);
 }
 
-async fn tasks_go_to_ten_contexts_each_to_one(serving: Music) {
+#[tokio::test]
+async fn tasks_go_to_ten_contexts_each_to_one() {
+    let serving = Music::embedded().await;
     let drone = Drone::approved(&serving, "drone", "music").await;
     let project = drone.projects().await[0];
     let requests: Vec<Value> =

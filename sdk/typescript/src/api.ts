@@ -439,6 +439,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/projects/{project}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pauses the crawls of the project's spiders that are not over, with what is handed to them later. Crawls that begin later
+         *     run
+         */
+        post: operations["pause_project"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/projects/{project}/pull": {
         parameters: {
             query?: never;
@@ -453,6 +473,40 @@ export interface paths {
          *     with the one before
          */
         post: operations["pull_project"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{project}/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sends the failed pages and tasks of the project's spiders again, with no failure counted, as far as a minute reaches */
+        post: operations["reset_project"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{project}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Resumes the crawls that were paused with the project, and no other */
+        post: operations["resume_project"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1461,6 +1515,17 @@ export interface components {
             /** @description The cursor of the next page, with older entries; absent on the last */
             next?: string;
         };
+        /** @description The result of a machine with a commit */
+        MachineVersion: {
+            /** @description When the result was known */
+            at: components["schemas"]["Time"];
+            /** @description Why it does not, with the end of the failed setup's output */
+            error?: string | null;
+            /** @description The name of a worker's machine, or that of a runner with ` (runner)` */
+            machine: string;
+            /** @description Whether it runs the commit */
+            taken: boolean;
+        };
         /** @description A mistake in a file */
         Mistake: {
             /**
@@ -1718,6 +1783,8 @@ export interface components {
             commit?: string | null;
             /** @description When it was made */
             created: components["schemas"]["Time"];
+            /** @description The result of each machine with that commit; absent in lists */
+            machines?: components["schemas"]["MachineVersion"][];
             project: string;
             /** @description Whether it has a secret, which nobody is told by the API */
             secret: boolean;
@@ -1731,6 +1798,18 @@ export interface components {
             git?: null | components["schemas"]["ProjectSource"];
             /** @description Spiders that it loses */
             remove_spiders?: string[];
+        };
+        /** @description The number of crawls that a command was for */
+        ProjectCrawls: {
+            /** Format: int64 */
+            crawls: number;
+        };
+        /** @description The failed pages and tasks that were sent again */
+        ProjectReset: {
+            /** @description Whether these were all; else send the request again */
+            complete: boolean;
+            /** Format: int64 */
+            sent: number;
         };
         /** @description Where the code of a project comes from */
         ProjectSource: {
@@ -3489,6 +3568,46 @@ export interface operations {
             504: components["responses"]["Problem504"];
         };
     };
+    pause_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The project */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectCrawls"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            /** @description Nobody has made such a project */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            421: components["responses"]["Problem421"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            502: components["responses"]["Problem502"];
+            503: components["responses"]["Problem503"];
+            504: components["responses"]["Problem504"];
+        };
+    };
     pull_project: {
         parameters: {
             query?: never;
@@ -3523,6 +3642,95 @@ export interface operations {
             };
             /** @description Its code does not come from Git */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            421: components["responses"]["Problem421"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            502: components["responses"]["Problem502"];
+            503: components["responses"]["Problem503"];
+            504: components["responses"]["Problem504"];
+        };
+    };
+    reset_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The project */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectReset"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            /** @description Nobody has made such a project */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another crawl of a spider is being fed */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            421: components["responses"]["Problem421"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            502: components["responses"]["Problem502"];
+            503: components["responses"]["Problem503"];
+            504: components["responses"]["Problem504"];
+        };
+    };
+    resume_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The project */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectCrawls"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            /** @description Nobody has made such a project */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -5,10 +5,34 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 use trawl_testkit::script_site::ScriptSite;
 
 use crate::support::{LIMIT, Workspace, shop, stats};
+
+#[tokio::test]
+async fn a_page_that_never_ends_fails_alone_and_a_dialog_is_closed() {
+    let site = ScriptSite::serve().await;
+    site.page("/", "<a href=/endless>1</a><a href=/busy>2</a><a href=/dialog>3</a><a href=/polls>4</a><a href=/crash>5</a>");
+    site.page("/endless", "<h1>Endless</h1><script>for (;;) {}</script>");
+    site.page(
+        "/busy",
+        "<h1>Busy</h1><script>addEventListener('load', () => setTimeout(() => { for (;;) {} }))</script>",
+    );
+    site.page(
+        "/dialog",
+        "<script>alert(1); confirm(2); prompt(3); document.write('<h1>Dialog</h1>')</script>",
+    );
+    site.page("/polls", "<h1>Polls</h1><script>setInterval(() => fetch('/none'), 100)</script>");
+    let workspace = Workspace::new(&site);
+    let settings = [("TRAWL__FETCH__TIMEOUT", "3s"), ("TRAWL__RETRY__MAX", "0")];
+    let stats = stats(&workspace.crawl_with(&[], &settings).await);
+    let mut names: Vec<_> = workspace.items().iter().map(|item| item["fields"]["name"].clone()).collect();
+    names.retain(|name| !name.is_null());
+    names.sort_by_key(ToString::to_string);
+    assert_eq!((names, &stats["failed"]), (vec![json!("Dialog"), json!("Polls")], &json!(3)), "{stats}");
+}
 
 #[tokio::test]
 async fn a_killed_browser_costs_neither_a_page_nor_a_retry() {
@@ -44,7 +68,13 @@ async fn a_page_whose_browsers_die_is_rendered_alone_and_fails_without_stopping_
     shop(&site, 12);
     let links: String = (0..12).map(|hat| format!("<a href=/hat/{hat}></a>")).collect();
     site.page("/", format!("<a href=/kills></a>{links}"));
-    site.page("/kills", "<h1>Kills</h1><script>fetch('/killing')</script>");
+    // Not at rest before its browser is killed.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let never = silent.local_addr().unwrap();
+    site.page(
+        "/kills",
+        format!("<h1>Kills</h1><script>fetch('/killing').then(() => fetch('http://{never}/'))</script>"),
+    );
     let workspace = Workspace::new(&site);
     let crawl = workspace.start(&[], &[("TRAWL__RETRY__MAX", "0")]);
     let killing = async {

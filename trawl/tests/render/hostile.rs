@@ -5,14 +5,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
-use tokio_util::task::AbortOnDropHandle;
 use trawl_testkit::attacks::Section;
 use trawl_testkit::script_site::ScriptSite;
 
 use crate::bounds::browsers;
-use crate::manners::Forbidden;
 use crate::support::{LIMIT, Workspace, stats};
 
 /// A page, and the required outcome: `read: ` with its name, or the class of the failure with words of it.
@@ -33,7 +30,6 @@ fn script(script: &str) -> String {
 
 const READ: &str = "read: Shown";
 const NOT_THERE: &str = "timeout: its document is not there after 5s";
-const ENDLESS: &str = "timeout: its scripts do not end";
 const CRASH: &str = "crash: process";
 
 /// Crawls all of these pages, with an honest one beside each, and compares the outcomes with the section of the list.
@@ -100,49 +96,6 @@ async fn outcomes(workspace: &Workspace<'_>) -> HashMap<String, String> {
 }
 
 #[tokio::test]
-async fn pages_that_keep_the_processor_busy_are_ended() {
-    let site = ScriptSite::serve().await;
-    let (_silent, never) = silence().await;
-    site.script("/busy.js", "for (;;) {}");
-    let attacks = [
-        attack("a script without an end", NOT_THERE, script("for (;;) {}")),
-        attack(
-            "a script without an end once the page has loaded",
-            ENDLESS,
-            script("onload = () => setTimeout(() => { for (;;) {} })"),
-        ),
-        attack(
-            "promises without an end",
-            NOT_THERE,
-            script("(function next() { Promise.resolve().then(next) })()"),
-        ),
-        attack(
-            "a regular expression that backtracks for ever",
-            NOT_THERE,
-            script("/^(a+)+$/.test('a'.repeat(50) + 'b')"),
-        ),
-        attack(
-            "a request that the script waits for, without an answer",
-            NOT_THERE,
-            script(&format!(
-                "for (;;) try {{ const request = new XMLHttpRequest(); request.open('GET', '{never}', false); request.send() }} catch {{}}"
-            )),
-        ),
-        attack(
-            "16 workers without an end",
-            READ,
-            script("for (let i = 0; i < 16; i++) new Worker('/busy.js')"),
-        ),
-        attack(
-            "10,000 entries of the history",
-            READ,
-            script("for (let i = 0; i < 1e4; i++) try { history.pushState(0, '', '?' + i) } catch {}"),
-        ),
-    ];
-    check(&site, "Processor", &attacks).await;
-}
-
-#[tokio::test]
 async fn pages_that_fill_the_memory_fail_alone() {
     let site = ScriptSite::serve().await;
     let attacks = [
@@ -177,75 +130,6 @@ async fn pages_that_fill_the_memory_fail_alone() {
         ),
     ];
     check(&site, "Memory", &attacks).await;
-}
-
-#[tokio::test]
-async fn pages_that_ask_for_ever_more_are_refused_it() {
-    let site = ScriptSite::serve().await;
-    let forbidden = Forbidden::listen().await;
-    let (_silent, never) = silence().await;
-    site.script("/service.js", "oninstall = event => event.waitUntil(new Promise(() => {})); setInterval(() => fetch('/from-service'), 10)");
-    site.file(
-        "/frame",
-        200,
-        &[("content-type", "text/html")],
-        "<script>document.write(`<iframe src='/frame?${Math.random()}'></iframe>`)</script>",
-    );
-    let private = &forbidden.address;
-    let attacks = [
-        attack(
-            "10,000 requests",
-            READ,
-            script("for (let i = 0; i < 10000; i++) fetch('/flood?' + i).catch(() => {})"),
-        ),
-        attack("frames inside frames without an end", READ, "<h1>Shown</h1><iframe src='/frame?0'></iframe>"),
-        attack(
-            "a service worker that never ends",
-            READ,
-            script("navigator.serviceWorker.register('/service.js')"),
-        ),
-        attack("an answer that never comes", READ, script(&format!("fetch('{never}')"))),
-        attack(
-            "1,000 downloads",
-            READ,
-            script(
-                "for (let i = 0; i < 1000; i++) { const link = document.createElement('a'); link.href = '/download?' + i; link.download = 'x'; link.click() }",
-            ),
-        ),
-        attack(
-            "private addresses fetched ahead",
-            READ,
-            format!(
-                "<h1>Shown</h1><link rel=prefetch href=http://{private}/a><link rel=preconnect href=http://{private}/b><script type=speculationrules>{{\"prerender\": [{{\"urls\": [\"http://{private}/c\"], \"eagerness\": \"immediate\"}}], \"prefetch\": [{{\"urls\": [\"http://{private}/d\"], \"eagerness\": \"immediate\"}}]}}</script>"
-            ),
-        ),
-        attack(
-            "private addresses by WebRTC, sockets and beacons",
-            READ,
-            script(&format!(
-                "const peer = new RTCPeerConnection({{ iceServers: [{{ urls: 'stun:{private}' }}] }}); peer.createDataChannel('x'); peer.createOffer().then(offer => peer.setLocalDescription(offer)); new WebSocket('ws://{private}/'); new EventSource('http://{private}/'); navigator.sendBeacon('http://{private}/', 'x')"
-            )),
-        ),
-    ];
-    check(&site, "Requests", &attacks).await;
-    assert_eq!(forbidden.got(), (0, 0));
-    let asked = |what: &str| site.paths().iter().filter(|path| path.starts_with(what)).count();
-    assert!(asked("/flood") <= 1_000, "{}", asked("/flood"));
-    assert!(asked("/frame") <= 1_000, "{}", asked("/frame"));
-    assert_eq!(asked("/download"), 0);
-}
-
-/// Returns a URL that never answers.
-async fn silence() -> (AbortOnDropHandle<()>, String) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    let silent = AbortOnDropHandle::new(tokio::spawn(async move {
-        let mut kept = Vec::new();
-        while let Ok((stream, _)) = listener.accept().await {
-            kept.push(stream);
-        }
-    }));
-    (silent, url)
 }
 
 #[tokio::test]

@@ -59,14 +59,14 @@ async fn what_robots_txt_forbids_is_not_asked_by_a_page() {
 }
 
 /// An address that nobody may ask, and the number of connections and packets that it got.
-pub(crate) struct Forbidden {
-    pub(crate) address: String,
+struct Forbidden {
+    address: String,
     got: Arc<AtomicUsize>,
     packets: UdpSocket,
 }
 
 impl Forbidden {
-    pub(crate) async fn listen() -> Self {
+    async fn listen() -> Self {
         let listener = TcpListener::bind("127.0.0.2:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let packets = UdpSocket::bind(address).unwrap();
@@ -82,7 +82,7 @@ impl Forbidden {
     }
 
     /// Returns the number of connections and packets so far.
-    pub(crate) fn got(&self) -> (usize, usize) {
+    fn got(&self) -> (usize, usize) {
         let packets = std::iter::from_fn(|| self.packets.recv(&mut [0; 2048]).ok()).count();
         (self.got.load(Ordering::Relaxed), packets)
     }

@@ -165,7 +165,8 @@ async fn requests_are_sent_as_long_after_their_grants_and_a_late_one_delays_the_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permit_lapses_when_something_stood_still_for_longer_than_a_second_or_a_small_part_of_the_interval() {
+async fn a_permit_lapses_when_something_stood_still_for_longer_than_a_second_or_a_small_part_of_the_interval()
+{
     let schedules = schedules(memory());
     for (rate, good) in [("10/s", 1_000), ("unlimited", 1_000), ("1/h", 225_000)] {
         let politeness = Politeness { rate: rate.parse().unwrap(), ..Politeness::default() };

@@ -188,7 +188,7 @@ steps = [
             ("{ wait = { txt = 'x' } }", "2:21 there is no key `steps.wait.txt`"),
             ("{ wait = 'a', within = '0s' }", "2:33 steps.within: must be longer"),
             ("{ wait = 'a', within = '10m' }", "2:33 steps.within: must be 5m at most"),
-            ("{ wait = 'a', withn = '1m' }", "2:24 there is no key `steps.withn`: did you mean `within`?"),
+            ("{ wait = 'a', witin = '1m' }", "2:24 there is no key `steps.witin`: did you mean `within`?"),
         ] {
             let mistakes = reading(&format!("render = 'auto'\nsteps = [{steps}]")).mistakes;
             let shown: Vec<_> =
