@@ -80,8 +80,15 @@ async fn a_worker_is_given_the_secret_of_its_spiders_project_under_the_right_key
             assert!(is_said && !format!("{denied:?}").contains("s3cret"), "{denied:?}");
         }
         // Somebody who may write to the store copies it to a project of their own.
-        let sealed =
-            projects.code(&[shop.clone()]).await.unwrap().remove(0).unwrap().secret.unwrap().unwrap();
+        let sealed = projects
+            .code(std::slice::from_ref(&shop))
+            .await
+            .unwrap()
+            .remove(0)
+            .unwrap()
+            .secret
+            .unwrap()
+            .unwrap();
         projects.set_secret(&news, Some(&sealed)).await.unwrap();
         let copied = grants(&right).await;
         let is_said =

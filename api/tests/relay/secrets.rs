@@ -92,7 +92,8 @@ async fn no_runner_reads_the_secret_of_a_project_whose_work_it_may_not_do() {
         &got(&asked(&liar).await),
     );
     serving.allow("liar", "shop", Access::Assign).await;
-    let copied = projects.code(&[shop.clone()]).await.unwrap().remove(0).unwrap().secret.unwrap().unwrap();
+    let copied =
+        projects.code(std::slice::from_ref(&shop)).await.unwrap().remove(0).unwrap().secret.unwrap().unwrap();
     projects.set_secret(&"news".parse().unwrap(), Some(&copied)).await.unwrap();
     let read = liar.call(ReadGrants { spiders: vec![spider("papers")] }).await;
     let read = read.map(|mut grants| grants.remove(0));

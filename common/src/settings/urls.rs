@@ -247,7 +247,8 @@ mod tests {
     #[test]
     fn every_parameter_that_is_dropped_is_documented() {
         let file = include_str!("../../../trawl.toml");
-        let words: Vec<&str> = file.split(|letter: char| !letter.is_alphanumeric() && letter != '_').collect();
+        let words: Vec<&str> =
+            file.split(|letter: char| !letter.is_alphanumeric() && letter != '_').collect();
         for name in TRACKING {
             assert!(words.contains(name), "{name}");
         }

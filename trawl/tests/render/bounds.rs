@@ -99,7 +99,7 @@ async fn a_page_whose_browsers_die_is_rendered_alone_and_fails_without_stopping_
 }
 
 /// Returns the processes of the browsers of a workspace, each with whether it is a helper, the main ones first.
-pub(crate) fn browsers(workspace: &Workspace<'_>) -> Vec<(Pid, bool)> {
+fn browsers(workspace: &Workspace<'_>) -> Vec<(Pid, bool)> {
     let profile = format!("--user-data-dir={}", workspace.path().display());
     let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
         let pid = entry.unwrap().file_name().to_str()?.parse().ok()?;

@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod bounds;
-mod hostile;
 mod manners;
 mod steps;
 mod support;

@@ -14,8 +14,11 @@ use crate::settings::{FileSink, ServerUrl, SinkSettings, is_system_column, path_
 use crate::spider::Spider;
 use crate::text::printable;
 
+/// Reads the keys of a sink's kind.
+type ReadSink = fn(&mut Section<'_>) -> Option<SinkSettings>;
+
 /// The kinds of sinks, and what reads the rest of each.
-const KINDS: [(&str, fn(&mut Section<'_>) -> Option<SinkSettings>); 6] = [
+const KINDS: [(&str, ReadSink); 6] = [
     ("jsonl", |section| lines(section).map(SinkSettings::Jsonl)),
     ("csv", csv),
     ("stream", |_| Some(SinkSettings::Stream)),

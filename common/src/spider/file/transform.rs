@@ -12,8 +12,14 @@ use crate::spider::{Conversion, Kind, Transform};
 /// Maximum number of steps of a field.
 const MAX_STEPS: usize = 32;
 
+/// Makes a step that has no value.
+type MakeStep = fn() -> Transform;
+
+/// Reads the value of a step.
+type ReadStep = fn(&Given<'_>) -> Option<Transform>;
+
 /// The steps that may be a word alone.
-const WORDS: [(&str, fn() -> Transform); 8] = [
+const WORDS: [(&str, MakeStep); 8] = [
     ("strip", || Transform::Strip(None)),
     ("lower", || Transform::Lower),
     ("upper", || Transform::Upper),
@@ -25,7 +31,7 @@ const WORDS: [(&str, fn() -> Transform); 8] = [
 ];
 
 /// The steps that are a table of one key, and what reads its value.
-const KEYS: [(&str, fn(&Given<'_>) -> Option<Transform>); 16] = [
+const KEYS: [(&str, ReadStep); 16] = [
     ("strip", |value| filled(value).map(|text| Transform::Strip(Some(text)))),
     ("replace", replace),
     ("regex", |value| patterns::regex(value).map(Transform::Regex)),
