@@ -20,7 +20,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// the store is away. A stored file that cannot be read is fetched again.
 ///
 /// # Errors
-/// Those of `fetch`, and [`NoRobots::Failed`] if the store fails permanently.
+/// Fails as `fetch` does, and with [`NoRobots::Failed`] if the store fails permanently.
 pub async fn shared_robots(
     HostSchedules { hosts, health, .. }: &HostSchedules,
     settings: &Settings,

@@ -149,10 +149,8 @@ fn denied(message: &Message, runner: &Runner, worker: &WorkerId, project: &Proje
         attempts: 1,
         ..Cause::new(Reason::Final, error, UnixMs::now())
     };
-    let mut finish = Finish::new(Claim::new(message), Terminal::Failed);
-    finish.why = Some(Class::Handler.as_str());
-    finish.note = Some(DeadLetterEntry::from_message(message, cause.clone()));
-    Completion { dead_letter: Some(cause), ..Completion::new(finish) }
+    let finish = Finish::new(Claim::new(message), Terminal::Failed);
+    Completion::new(finish).with_dead_letter(message, cause)
 }
 
 /// Whether an end has more names than any page.

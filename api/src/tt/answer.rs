@@ -14,7 +14,7 @@ use crate::problem::Problem;
 const DRONES_WAIT: f64 = 20.0;
 
 /// The form of every answer.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Envelope<T> {
     ok: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,20 +31,18 @@ pub(super) type Answer = Result<Response, Refused>;
 
 /// Returns the answer to a call that was carried out.
 pub(super) fn done(content: impl Serialize) -> Answer {
-    let envelope = Envelope { ok: true, message: None, rate_limit_delay: None, content: Some(content) };
-    Ok(Json(envelope).into_response())
+    let (message, rate_limit_delay) = (None, None);
+    Ok(Json(Envelope { ok: true, message, rate_limit_delay, content: Some(content) }).into_response())
 }
 
 /// Returns the answer to a call that was carried out, and that gives nothing.
 pub(super) fn nothing() -> Answer {
-    Ok(Json(Envelope::<()> { ok: true, message: None, rate_limit_delay: None, content: None })
-        .into_response())
+    Ok(Json(Envelope::<()> { ok: true, ..Envelope::default() }).into_response())
 }
 
 /// Returns the answer to a call for something that there is not now.
 pub(super) fn none(why: impl ToString) -> Answer {
-    let (message, content) = (Some(why.to_string()), None::<()>);
-    Ok(Json(Envelope { ok: false, message, rate_limit_delay: None, content }).into_response())
+    Ok(Json(Envelope::<()> { message: Some(why.to_string()), ..Envelope::default() }).into_response())
 }
 
 /// A call that is refused, or has failed.
@@ -61,10 +59,11 @@ impl IntoResponse for Refused {
         let Self(problem) = self;
         let status = problem.status();
         let is_too_fast = status == StatusCode::TOO_MANY_REQUESTS;
-        let delay = problem.seconds_to_wait().filter(|_| is_too_fast).map(|wait| wait as f64 / DRONES_WAIT);
+        let wait = problem.seconds_to_wait().filter(|_| is_too_fast);
+        let rate_limit_delay = wait.map(|wait| wait as f64 / DRONES_WAIT);
         let message = Some(problem.detail().to_owned());
-        (status, Json(Envelope::<()> { ok: false, message, rate_limit_delay: delay, content: None }))
-            .into_response()
+        let envelope = Envelope::<()> { message, rate_limit_delay, ..Envelope::default() };
+        (status, Json(envelope)).into_response()
     }
 }
 

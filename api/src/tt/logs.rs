@@ -11,7 +11,7 @@ use trawl_common::names::WorkerId;
 use trawl_common::time::UnixMs;
 
 use super::TaskTracker;
-use super::answer::{Answer, read};
+use super::answer::Answer;
 use crate::extract::Segment;
 use crate::problem::Problem;
 
@@ -29,9 +29,7 @@ pub(super) async fn append(
     Segment(level): Segment<LogLevel>,
     request: Request,
 ) -> Answer {
-    let (head, body) = request.into_parts();
-    let runner = tt.callers.known(&*tt.api.backend.runners, &head).await?;
-    let NewEntry { scope, message, timestamp } = read(Request::from_parts(head, body)).await?;
+    let (runner, NewEntry { scope, message, timestamp }) = tt.call(request).await?;
     let worker: WorkerId = runner.name.as_str().parse().map_err(Problem::malformed)?;
     let entry = LogEntry::new(&worker, level, format!("{scope}: {message}"));
     let entry = LogEntry { time: UnixMs(timestamp.saturating_mul(1000)).min(UnixMs::now()), ..entry };

@@ -21,9 +21,12 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::http::request::Parts;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use serde::de::DeserializeOwned;
+use trawl_common::ports::Runner;
 
 use self::answer::Refused;
 use self::caller::Callers;
@@ -40,6 +43,20 @@ pub(crate) struct TaskTracker {
     api: Arc<Api>,
     callers: Callers,
     leases: Arc<Leases>,
+}
+
+impl TaskTracker {
+    /// Returns the drone that calls, with the access that it has now.
+    async fn caller(&self, head: &Parts) -> Result<Runner, Problem> {
+        self.callers.known(&*self.api.backend.runners, head).await
+    }
+
+    /// Returns the drone that calls, and what it sends.
+    async fn call<T: DeserializeOwned>(&self, request: Request) -> Result<(Runner, T), Problem> {
+        let (head, body) = request.into_parts();
+        let runner = self.caller(&head).await?;
+        Ok((runner, answer::read(Request::from_parts(head, body)).await?))
+    }
 }
 
 /// Returns the routes. Drones have secrets of their own, and Git servers sign their calls.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
+use trawl_common::frontier::dead_letter::Cause;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::outcome::{Class, Outcome, Reason, Skip, Terminal};
+use trawl_common::frontier::outcome::{Outcome, Reason, Skip, Terminal};
 use trawl_common::logs::{LogEntry, LogLevel, MAX_RECIPE_SHOWN, TaskEnd};
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{Claim, Completion, Disposition, Finish};
@@ -26,13 +26,7 @@ pub(super) fn disposition(
         worker: Some(worker.clone()),
         ..Cause::new(reason, error, UnixMs::now())
     };
-    let dead = |terminal, cause: Cause| {
-        let mut completion = ended(terminal);
-        completion.finish.why = cause.class.map(Class::as_str);
-        completion.finish.note = Some(DeadLetterEntry::from_message(message, cause.clone()));
-        completion.dead_letter = Some(cause);
-        finish(completion)
-    };
+    let dead = |terminal, cause| finish(ended(terminal).with_dead_letter(message, cause));
     match outcome {
         Ok(()) => finish(ended(Terminal::Done)),
         Err(Outcome::Skipped(skip)) => {

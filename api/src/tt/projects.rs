@@ -9,7 +9,7 @@ use trawl_common::names::ProjectName;
 use trawl_common::ports::Runner;
 use trawl_common::project::{self, Source, Wanted};
 
-use super::answer::{Answer, done, nothing, read};
+use super::answer::{Answer, done, nothing};
 use super::{TaskTracker, numbers};
 use crate::extract::Segment;
 use crate::problem::{Kind, Problem};
@@ -77,7 +77,7 @@ struct SecretContent {
 
 /// Lists the projects that people have made.
 pub(super) async fn list(State(tt): State<Arc<TaskTracker>>, head: Parts) -> Answer {
-    let runner = tt.callers.known(&*tt.api.backend.runners, &head).await?;
+    let runner = tt.caller(&head).await?;
     let made = tt.api.backend.projects.made().await?;
     done(ProjectsContent {
         projects: made.iter().map(|project| Project::seen_by(&runner, project)).collect(),
@@ -90,7 +90,7 @@ pub(super) async fn show(
     Segment(number): Segment<u64>,
     head: Parts,
 ) -> Answer {
-    let runner = tt.callers.known(&*tt.api.backend.runners, &head).await?;
+    let runner = tt.caller(&head).await?;
     let (name, code) = tt.code(&runner, &numbers::Project::Number(number)).await?;
     done(ProjectContent { project: Project::new(&name, code.source.as_ref(), code.wanted.as_ref()) })
 }
@@ -101,7 +101,7 @@ pub(super) async fn secret(
     Segment(number): Segment<u64>,
     head: Parts,
 ) -> Answer {
-    let runner = tt.callers.known(&*tt.api.backend.runners, &head).await?;
+    let runner = tt.caller(&head).await?;
     let (name, code) = tt.code(&runner, &numbers::Project::Number(number)).await?;
     if !runner.is_assigned(&name) {
         return Err(not_allowed(&runner, &name).into());
@@ -129,11 +129,8 @@ struct Access {
 
 /// Asks for access, which people give.
 pub(super) async fn request_access(State(tt): State<Arc<TaskTracker>>, request: Request) -> Answer {
-    let (head, body) = request.into_parts();
-    let runners = &tt.api.backend.runners;
-    let runner = tt.callers.known(&**runners, &head).await?;
-    let Access { .. } = read(Request::from_parts(head, body)).await?;
-    runners.ask(&runner.name, &runner.key).await?;
+    let (runner, Access { .. }) = tt.call(request).await?;
+    tt.api.backend.runners.ask(&runner.name, &runner.key).await?;
     nothing()
 }
 

@@ -16,7 +16,7 @@ use trawl_common::project;
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 
-use super::answer::{Answer, done, none, nothing, read};
+use super::answer::{Answer, done, none, nothing};
 use super::lease::{Assigned, Said};
 use super::numbers::{self, Project};
 use super::projects::{self, not_found};
@@ -28,7 +28,7 @@ use crate::routes::tasks::submit_to_spider;
 /// The beginning of the ids of crawls that drones' tasks go to.
 const CRAWL: &str = "tt-";
 
-/// How often a submission is tried that another one is in the way of, and the pause before another try.
+/// Maximum number of tries of a submission that another one is in the way of, and the pause before the next.
 const TRIES: (u32, Duration) = (6, Duration::from_millis(500));
 
 /// A task to submit. Keys that are not known are passed over.
@@ -69,9 +69,7 @@ struct NewDroneTasks {
 
 /// Submits a task to the spider of a project.
 pub(super) async fn submit(State(tt): State<Arc<TaskTracker>>, request: Request) -> Answer {
-    let (head, body) = request.into_parts();
-    let runner = tt.callers.known(&*tt.api.backend.runners, &head).await?;
-    let task: NewDroneTask = read(Request::from_parts(head, body)).await?;
+    let (runner, task): (_, NewDroneTask) = tt.call(request).await?;
     match tt.submit(&runner, vec![task]).await? {
         0 => Err(Problem::malformed("a task with this hash was submitted before").into()),
         _ => nothing(),
@@ -80,9 +78,7 @@ pub(super) async fn submit(State(tt): State<Arc<TaskTracker>>, request: Request)
 
 /// Submits tasks to the spider of a project. Those that are known already are left out.
 pub(super) async fn submit_all(State(tt): State<Arc<TaskTracker>>, request: Request) -> Answer {
-    let (head, body) = request.into_parts();
-    let runner = tt.callers.known(&*tt.api.backend.runners, &head).await?;
-    let NewDroneTasks { requests } = read(Request::from_parts(head, body)).await?;
+    let (runner, NewDroneTasks { requests }) = tt.call(request).await?;
     if requests.is_empty() {
         return Err(Problem::malformed("requests: at least one task").into());
     }
@@ -103,18 +99,16 @@ impl TaskTracker {
         let spider = self.spider(&of_project.ok_or_else(not_found)?).await?;
         let task = |new: NewDroneTask| Ok(Task::new(&spider, new.task()?));
         let tasks: Vec<Task> = tasks.into_iter().map(task).collect::<Result<_, Problem>>()?;
-        let (tries, pause) = TRIES;
-        for _ in 1..tries {
-            match submit_to_spider(&self.api, &spider, Some(self.crawl(&spider).await?), tasks.clone()).await
-            {
+        let (mut tries, pause) = TRIES;
+        loop {
+            tries -= 1;
+            let crawl = self.crawl(&spider).await?;
+            match submit_to_spider(&self.api, &spider, Some(crawl), tasks.clone()).await {
                 // The crawl has ended meanwhile, or another one of the spider is being fed.
-                Err(problem) if problem.status() == StatusCode::CONFLICT => sleep(pause).await,
+                Err(problem) if problem.status() == StatusCode::CONFLICT && tries > 0 => sleep(pause).await,
                 submitted => return submitted.map(|(_, added)| added.new),
             }
         }
-        submit_to_spider(&self.api, &spider, Some(self.crawl(&spider).await?), tasks)
-            .await
-            .map(|(_, added)| added.new)
     }
 
     /// Returns the crawl that tasks of a spider go to: one that drones' tasks went to and that is not over, or else a new
@@ -188,7 +182,7 @@ pub(super) async fn assign(
     Segment(number): Segment<u64>,
     head: Parts,
 ) -> Answer {
-    let runner = tt.callers.known(&*tt.api.backend.runners, &head).await?;
+    let runner = tt.caller(&head).await?;
     let Some(name) = Project::Number(number).of(&runner).cloned() else {
         return none(format_args!("no task: trawl runner approve {} --project …", runner.name));
     };
@@ -240,9 +234,7 @@ struct Released {
 
 /// Ends a task that a drone has.
 pub(super) async fn release(State(tt): State<Arc<TaskTracker>>, request: Request) -> Answer {
-    let (head, body) = request.into_parts();
-    let runner = tt.callers.known(&*tt.api.backend.runners, &head).await?;
-    let Release { task_id, result } = read(Request::from_parts(head, body)).await?;
+    let (runner, Release { task_id, result }) = tt.call(request).await?;
     let said = match result {
         0 => Said::Done,
         1 => Said::Failed,

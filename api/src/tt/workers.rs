@@ -70,7 +70,7 @@ pub(super) async fn show(
     Segment(number): Segment<u64>,
     head: Parts,
 ) -> Answer {
-    let runner = tt.callers.known(&*tt.api.backend.runners, &head).await?;
+    let runner = tt.caller(&head).await?;
     match numbers::of_worker(&runner.key) == number {
         true => done(WorkerContent { worker: Worker::new(&runner, None) }),
         false => Err(Problem::not_found("a worker is shown to itself alone").into()),

@@ -155,6 +155,14 @@ impl Completion {
         Self { finish, dead_letter: None, links: Vec::new(), elsewhere: Vec::new(), memory: None }
     }
 
+    /// Returns it as the end of work that becomes a dead letter for this cause.
+    pub fn with_dead_letter(mut self, message: &Message, cause: Cause) -> Self {
+        self.finish.why = cause.class.map(Class::as_str);
+        self.finish.note = Some(DeadLetterEntry::from_message(message, cause.clone()));
+        self.dead_letter = Some(cause);
+        self
+    }
+
     /// Counts the requests for other spiders, for its crawl's stats. A repeated call changes nothing.
     pub fn count_handed(&mut self) {
         self.finish.handed.clear();

@@ -287,17 +287,9 @@ fn finish_with(completion: Completion) -> Disposition {
 }
 
 /// Returns the decision about a URL that becomes a dead letter.
-fn dead_letter(
-    settler: &Settler,
-    message: &Message,
-    mut completion: Completion,
-    cause: Cause,
-) -> Disposition {
+fn dead_letter(settler: &Settler, message: &Message, completion: Completion, cause: Cause) -> Disposition {
     settler.url_log.dead_letter(message, &cause);
-    completion.finish.why = cause.class.map(Class::as_str);
-    completion.finish.note = Some(DeadLetterEntry::from_message(message, cause.clone()));
-    completion.dead_letter = Some(cause);
-    finish_with(completion)
+    finish_with(completion.with_dead_letter(message, cause))
 }
 
 fn failed(settler: &Settler, failure: Failure, reason: Reason, attempts: u32) -> Cause {

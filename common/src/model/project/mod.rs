@@ -31,7 +31,7 @@ pub struct Project {
     pub spiders: BTreeSet<SpiderName>,
     /// Whether it has a secret.
     pub has_secret: bool,
-    /// Where its code comes from, if from Git.
+    /// The source of its code, if that is Git.
     pub source: Option<Source>,
     /// The commit that workers are to run.
     pub wanted: Option<Wanted>,
@@ -42,7 +42,7 @@ pub struct Project {
 pub struct ProjectCode {
     /// When it was made.
     pub created: UnixMs,
-    /// Where its code comes from, if from Git.
+    /// The source of its code, if that is Git.
     pub source: Option<Source>,
     /// The commit that workers are to run.
     pub wanted: Option<Wanted>,
