@@ -20,6 +20,7 @@ use crate::document::json;
 use crate::document::microdata::Microdata;
 use crate::document::page::Page;
 use crate::limits::MAX_LINKS;
+use crate::usage;
 use crate::values::main_text;
 use crate::values::markdown::markdown;
 use crate::xpath::{self, Nodes, XPath};
@@ -33,6 +34,8 @@ pub(crate) struct Context<'a> {
     pub(crate) request: Option<&'a Request>,
     /// The URL the response came from, after redirects.
     pub(crate) url: &'a CanonicalUrl,
+    /// The name by which pages address the crawler.
+    pub(crate) robots_name: &'a str,
     /// The base of the page's links.
     pub(crate) base: &'a Base<'a>,
     /// The findings of the page that single tags give; empty unless it is HTML.
@@ -110,6 +113,10 @@ impl<'a> Context<'a> {
                 self.tree.map(read).into_iter().collect()
             }
             PageField::Links => self.links(),
+            PageField::Usage => {
+                let usage = usage::usage(self.response, &self.page.meta, self.robots_name);
+                if usage.is_empty() { Vec::new() } else { json(usage.into()) }
+            }
         }
     }
 

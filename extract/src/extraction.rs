@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Map, Value};
+use trawl_common::names::CrawlRef;
 use trawl_common::request::NewRequest;
 use trawl_common::spider::Required;
+use trawl_common::spider::item::{Item, item_id};
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 
 /// The result of reading a page.
@@ -129,6 +132,48 @@ pub struct Extracted {
     pub number: usize,
     /// Its fields.
     pub fields: Map<String, Value>,
+}
+
+/// The page that an item is of.
+#[derive(Clone, Copy, Debug)]
+pub struct ItemPage<'a> {
+    /// The crawl.
+    pub crawl: &'a CrawlRef,
+    /// The text from which the ids of its items are derived: its URL, or the key of its request.
+    pub key: &'a str,
+    /// The URL of its items.
+    pub url: &'a CanonicalUrl,
+    /// The URL that was admitted.
+    pub admitted: &'a CanonicalUrl,
+    /// The response.
+    pub response: &'a Response,
+    /// Number of links from the start.
+    pub depth: u16,
+}
+
+impl Extracted {
+    /// Returns the item as sinks take it. How it was reached and has changed is left out.
+    pub fn into_item(self, page: &ItemPage<'_>) -> Item {
+        let Self { rule, number, fields } = self;
+        let ItemPage { crawl, key, url, admitted, response, depth } = *page;
+        Item {
+            id: item_id(&crawl.spider, key, rule.as_deref(), number),
+            url: url.to_string(),
+            crawl: crawl.id.clone(),
+            spider: crawl.spider.clone(),
+            fetched_at: response.fetched_at.to_string(),
+            status: response.status,
+            depth,
+            item: rule,
+            change: None,
+            final_url: Some(response.redirected_to.as_ref().unwrap_or(admitted))
+                .filter(|from| *from != url)
+                .map(ToString::to_string),
+            referrer: None,
+            path: None,
+            fields,
+        }
+    }
 }
 
 /// The state of a list after one of its pages.

@@ -27,6 +27,7 @@ use crate::items;
 use crate::pages;
 use crate::plan::Plan;
 use crate::plan::planner::Planner;
+use crate::usage;
 
 /// Reads items and links from responses as a spider's file says. One extractor serves all threads.
 #[derive(Debug)]
@@ -200,6 +201,7 @@ impl Extractor {
             came: came.as_ref(),
             request,
             url,
+            robots_name: &self.reader.wanted.robots_name,
             base: &Base::new(page.base.as_deref(), url, &self.urls, page.encoding.unwrap_or(UTF_8)),
             page,
             json_ld: &json_ld::objects(&page.json_ld, &self.reader.wanted.json_ld),
@@ -220,14 +222,15 @@ impl Extractor {
             return Ok(Extraction { lapsed: true, ..extraction });
         }
         let mut is_item = true;
+        let robots_name = &self.reader.wanted.robots_name;
         let kind = pages::kind(&self.plan.pages, &context, &mut extraction);
         if let Some(follow) = &self.plan.follow {
-            let leave = follow.leave(&context, &self.reader.wanted.robots_name);
+            let leave = follow.leave(&context, robots_name);
             is_item = leave.index;
             extraction.canonical = follow.elsewhere(&context);
             self.plan.links(kind, follow, &context, leave, &mut extraction)?;
         }
-        if is_item {
+        if is_item && !usage::reserves(response, &page.meta, robots_name, &self.plan.used_for) {
             items::add_items(&self.plan.rules, &context, &mut extraction)?;
         }
         if let Some(paginate) = self.plan.paginate.iter().find(|one| one.is_for(extraction.kind)) {

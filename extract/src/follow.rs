@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use regex::RegexSet;
 use scraper::{ElementRef, Html};
 use serde_json::Value;
-use trawl_common::web::field::is_token;
 use trawl_common::web::url::CanonicalUrl;
 
 use crate::context::{Context, Within};
@@ -13,6 +12,7 @@ use crate::document::base::{Base, without_fragment};
 use crate::document::found::Found;
 use crate::document::json::{Path, parts};
 use crate::document::page::is_nofollow;
+use crate::document::robots_directives::robots_directives;
 use crate::extraction::{Link, LinkKind};
 use crate::limits::MAX_LINKS;
 use crate::plan::query::Query;
@@ -34,12 +34,8 @@ impl Follow {
     /// Returns the permissions that the page's `<meta>` for robots and the header `X-Robots-Tag` give the crawler of
     /// this name.
     pub(crate) fn leave(&self, context: &Context<'_>, name: &str) -> Leave {
-        let headers = context.response.headers.all("x-robots-tag");
-        let headers = headers.flat_map(|value| directives(value, name));
-        let metas = context.page.meta.robots.iter().flat_map(|value| value.split(',')).map(str::trim);
-        let words = headers.chain(metas);
         let mut leave = Leave { index: true, follow: true };
-        for word in words {
+        for word in robots_directives(context.response, &context.page.meta, name) {
             let is = |name: &str| word.eq_ignore_ascii_case(name) || word.eq_ignore_ascii_case("none");
             leave.index &= !(self.noindex && is("noindex"));
             leave.follow &= !(self.nofollow && is("nofollow"));
@@ -224,24 +220,6 @@ impl<'a> FoundLinks<'a> {
     }
 }
 
-/// Returns the directives of an `X-Robots-Tag` for every crawler or for the one of this name. Directives after a
-/// crawler's name and a colon are for that crawler, up to the next name.
-fn directives<'a>(value: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
-    const WITH_VALUE: &[&str] =
-        &["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"];
-    let mut applies = true;
-    value.split(',').map(str::trim).filter_map(move |part| {
-        let (crawler, directive) = part.split_once(':').unwrap_or(("", part));
-        let crawler = crawler.trim();
-        let names_one =
-            is_token(crawler) && !WITH_VALUE.iter().any(|other| crawler.eq_ignore_ascii_case(other));
-        if names_one {
-            applies = crawler == "*" || crawler.eq_ignore_ascii_case(name);
-        }
-        applies.then_some(if names_one { directive.trim() } else { part })
-    })
-}
-
 /// Returns the target of a refresh (HTML standard, section 4.2.5.3): `5; url='/x'`.
 fn refresh_target(content: &str) -> Option<&str> {
     let rest = content.trim_start().trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -315,24 +293,6 @@ mod tests {
         assert_eq!(refresh_target("1; url"), Some("url"));
         for content in ["", "5", "5;", "5; url=", "5; url=''", "ü"] {
             assert!(refresh_target(content).is_none_or(|url| url == "ü"), "{content}");
-        }
-    }
-
-    #[test]
-    fn a_header_may_be_for_one_crawler() {
-        for (value, expected) in [
-            ("noindex", &["noindex"][..]),
-            ("noindex, nofollow", &["noindex", "nofollow"]),
-            ("trawl: noindex, nofollow", &["noindex", "nofollow"]),
-            ("Trawl : none", &["none"]),
-            ("googlebot: noindex, nofollow", &[]),
-            ("googlebot: noindex, trawl: nofollow", &["nofollow"]),
-            ("nofollow, googlebot: noindex", &["nofollow"]),
-            ("googlebot: noindex, *: nofollow", &["nofollow"]),
-            ("unavailable_after: 25 Jun 2030 15:00:00 PST", &["unavailable_after: 25 Jun 2030 15:00:00 PST"]),
-            ("max-snippet:5, nofollow", &["max-snippet:5", "nofollow"]),
-        ] {
-            assert_eq!(directives(value, "trawl").collect::<Vec<_>>(), expected, "{value}");
         }
     }
 }

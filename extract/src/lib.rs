@@ -34,12 +34,13 @@ mod summary_of_pages;
 mod tests;
 mod text;
 mod tried;
+mod usage;
 mod values;
 mod xpath;
 
 pub use self::examined::{Examined, Robots};
 pub use self::extraction::{
-    Extracted, Extraction, Link, LinkKind, ListEnd, ListState, Missing, Unfit, Unmet,
+    Extracted, Extraction, ItemPage, Link, LinkKind, ListEnd, ListState, Missing, Unfit, Unmet,
 };
 pub use self::extractor::Extractor;
 pub use self::file::{FileType, SNIFFED, image_size};

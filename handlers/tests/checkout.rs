@@ -172,3 +172,15 @@ async fn the_latest_versions_are_kept() {
     assert_eq!(versions.len(), 9, "a lock, and four of a folder and a mark: {versions:?}");
     assert!(versions.contains(&all[5]) && !versions.contains(&all[0]));
 }
+
+#[tokio::test]
+async fn a_version_whose_failed_setup_left_folders_that_nobody_may_write_to_is_tried_again() {
+    let fixture = Fixture::new();
+    let setup = "#!/bin/sh\nmkdir -p mod/cache && touch mod/cache/x && chmod 500 mod/cache mod\n[ -e \"$0.again\" ] || exit 1\n";
+    let wanted = fixture.commit("setup", setup);
+    for _ in 0..2 {
+        let failed = fixture.take(&wanted).await;
+        assert!(matches!(failed, Err(NotTaken::Setup(_))), "{failed:?}");
+    }
+    assert!(fixture.versions().iter().all(|name| name == ".lock"), "{:?}", fixture.versions());
+}

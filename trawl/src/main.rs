@@ -105,6 +105,8 @@ enum Command {
     Spider(spider::Args),
     /// Fetch a page, and see what selectors find in it as you type them
     Shell(spider::shell::Args),
+    /// Make items anew from archived responses (WARC), without asking their sites
+    Reextract(spider::reextract::Args),
     /// Read what the fleet has scraped: the items in its stream
     Items(items::Args),
     /// Have spiders forget URLs that they have seen, so that later crawls take them in as new
@@ -184,6 +186,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Hosts(args) => args.run(global).await,
         Command::Spider(args) => args.run(global).await,
         Command::Shell(args) => args.run(global.load(&global.source())?).await,
+        Command::Reextract(args) => args.run(global).await,
         Command::Items(args) => args.run(global).await,
         Command::Seen(args) => args.run(global).await,
         Command::Pack(args) => args.run(global).await,

@@ -1,6 +1,6 @@
 //! The state file of `trawl crawl`: the crawl to resume from it, and its name in commands.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use trawl_backends::embedded::Embedded;
 use trawl_cli::Fail;
@@ -83,6 +83,24 @@ pub(crate) fn default_sinks(settings: &Settings) -> Vec<SinkSettings> {
     } else {
         settings.sinks.clone()
     }
+}
+
+/// Returns the sinks that `--out` names; `is_json` says whether `--json` is there.
+pub(crate) fn sinks_of(outs: &[PathBuf], is_json: bool) -> Result<Vec<SinkSettings>, Fail> {
+    if let Some(out) = outs.iter().find(|out| out.to_string_lossy().contains("://")) {
+        let scheme = out.to_string_lossy().split("://").next().unwrap_or_default().to_owned();
+        return Err(Fail::usage(format!(
+            "--out takes files, not {scheme}:// addresses: name a server in [[sinks]] of the spider or of trawl.toml"
+        )));
+    }
+    if is_json && outs.iter().any(|out| out.as_os_str() == "-") {
+        return Err(Fail::usage("--json and --out - both write to standard output: leave one of them out"));
+    }
+    let sinks: Vec<SinkSettings> = outs.iter().cloned().map(SinkSettings::from_path).collect();
+    if let Some(what) = sinks.iter().find_map(|sink| sink.check().err()) {
+        return Err(Fail::usage(format!("--out: {what}")));
+    }
+    Ok(sinks)
 }
 
 /// Quotes a path for a shell, if necessary.

@@ -3,6 +3,7 @@
 
 mod address;
 mod answer;
+mod archived;
 mod blame;
 mod body;
 mod client;
@@ -38,6 +39,7 @@ mod tunnel;
 mod unusable;
 
 pub use self::answer::{Answer, Opened};
+pub use self::archived::read_archived;
 pub use self::failure::refusal;
 pub use self::fetcher::Fetcher;
 pub use self::file::{FileBody, OpenedFile};

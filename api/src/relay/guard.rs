@@ -13,9 +13,11 @@ use trawl_common::ports::{
 use trawl_common::project::{Grant, GrantedSecret};
 use trawl_common::relay::Outcome;
 use trawl_common::spider::ItemCounts;
+use trawl_common::spider::item::Item;
 use trawl_common::spider::page_history::Visited;
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
 
 use super::projects::Owners;
 use super::scope::{self, Verdict};
@@ -33,6 +35,9 @@ const MAX_REPORTED: usize = 200;
 
 /// Maximum number of links of a page.
 const MAX_LINKS: usize = 20_000;
+
+/// Maximum size of a page or a file in bytes, and of any other count. Sums of as many ends as there can be stay countable.
+const MAX_COUNT: u64 = 1 << 40;
 
 /// Maximum time for which work is put aside.
 const MAX_WAIT: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -105,7 +110,9 @@ fn completion(
         return Err(Refusal::Forbidden("a crawl is cancelled by people"));
     }
     if links.len() + elsewhere.len() > MAX_LINKS || is_excessive(&finish) {
-        return Err(Refusal::Forbidden("a page has no more than 20,000 links, and 10,000 fields"));
+        return Err(Refusal::Forbidden(
+            "a page has no more than 20,000 links, 10,000 fields, and 2^40 of anything",
+        ));
     }
     let cause = |cause: Cause| Cause {
         error: printable(&cause.error, MAX_ERROR),
@@ -115,7 +122,8 @@ fn completion(
     };
     let entry = |entry: DeadLetterEntry| DeadLetterEntry::from_message(message, cause(entry.cause));
     let landed = finish.landed.filter(|url| scope::may_ask(spider, url));
-    let finish = Finish { claim: Claim::new(message), note: finish.note.map(entry), landed, ..finish };
+    let (claim, note) = (Claim::new(message), finish.note.map(entry));
+    let finish = Finish { claim, note, landed, ..finish };
     let mut completion = Completion::new(finish);
     completion.dead_letter = dead_letter.map(cause);
     completion.memory = memory.map(|visit| remembered(message, visit));
@@ -153,12 +161,16 @@ fn denied(message: &Message, runner: &Runner, worker: &WorkerId, project: &Proje
     Completion::new(finish).with_dead_letter(message, cause)
 }
 
-/// Whether an end has more names than any page.
-fn is_excessive(Finish { missing, items, .. }: &Finish) -> bool {
-    let ItemCounts { by_kind, with_field, required, .. } = items;
+/// Whether an end has more names than any page, or counts more than there can be.
+fn is_excessive(Finish { missing, items, bytes, left_out, .. }: &Finish) -> bool {
+    let ItemCounts { by_kind, with_field, required, compared, duplicates, .. } = items;
     let names = missing.iter().chain(by_kind.keys()).chain(with_field.keys()).chain(required.keys());
     let most = [missing.len(), by_kind.len(), with_field.len(), required.len()].into_iter().max();
-    most.is_some_and(|most| most > MAX_NAMES) || names.into_iter().any(|name| name.len() > MAX_ERROR)
+    let compared = compared.iter().map(|(_, number)| number);
+    let counts = by_kind.values().chain(with_field.values()).chain(compared).chain([duplicates, bytes]);
+    most.is_some_and(|most| most > MAX_NAMES)
+        || names.into_iter().any(|name| name.len() > MAX_ERROR)
+        || counts.copied().chain(left_out.iter().map(|(_, links)| links)).any(|count| count > MAX_COUNT)
 }
 
 /// Returns what is to be remembered of a page.
@@ -178,11 +190,32 @@ pub(super) fn page(held: &Held, page: Page) -> Result<Page, Refusal> {
     if page.items.iter().any(|item| item.spider != crawl.spider || item.crawl != crawl.id) {
         return Err(Refusal::Forbidden("an item is of another spider or another crawl"));
     }
+    if !page.items.iter().all(|item| is_plausible(held, item)) {
+        return Err(Refusal::Forbidden(
+            "an item is of another page, or has no id, time or status of an item",
+        ));
+    }
     let items = page.items.into_iter().map(|mut item| {
         item.depth = held.message.depth;
         item
     });
     Ok(Page { items: items.collect(), ..Page::new(&held.message, Vec::new()) })
+}
+
+/// Whether an item may be one of the work that is held: it is of its page, or of one that the spider may ask, which stands
+/// for it.
+fn is_plausible(held: &Held, Item { id, url, fetched_at, status, final_url, .. }: &Item) -> bool {
+    let is_own = |url: &str| match held.message.work.page() {
+        Some(page) => page.as_str() == url || url.parse().is_ok_and(|url| scope::may_ask(&held.spider, &url)),
+        None => held.message.work.as_str() == url,
+    };
+    let is_id = id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_page = |url: &String| url.parse::<CanonicalUrl>().is_ok();
+    is_id
+        && is_own(url)
+        && *status < 1000
+        && fetched_at.parse::<UnixMs>().is_ok()
+        && final_url.as_ref().is_none_or(is_page)
 }
 
 /// Returns what a runner is told of a project's grant.

@@ -79,8 +79,9 @@ impl Projects {
             return Ok(known);
         }
         let job = if crawl.is_adhoc() { None } else { self.jobs.job(&crawl.id).await? };
-        let project = job.map(|job| job.new.project).unwrap_or_default();
-        self.of_jobs.insert(crawl.clone(), project.clone());
-        Ok(project)
+        // A crawl without a job may get one.
+        let Some(job) = job else { return Ok(ProjectName::default()) };
+        self.of_jobs.insert(crawl.clone(), job.new.project.clone());
+        Ok(job.new.project)
     }
 }

@@ -22,6 +22,12 @@ impl FileRequests {
         let (folder, items) = (Folder::new(settings), settings.items.clone());
         Arc::new(Self { folder, items, elsewhere: Elsewhere::default() })
     }
+
+    /// Returns whether a spider may get tasks from the program of the spider `by`: it has a file here, or it is one of the
+    /// first others that this program names.
+    pub(super) fn accepts(&self, name: &SpiderName, by: &SpiderName) -> bool {
+        self.is_here(name) || self.elsewhere.accept(name, Some(by))
+    }
 }
 
 impl Requests for FileRequests {

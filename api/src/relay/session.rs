@@ -47,7 +47,7 @@ pub(crate) struct Session {
     /// The runner, as it was looked up last.
     runner: Mutex<Arc<Runner>>,
     /// The MiB that bodies of calls may still take.
-    pub(super) bodies: Semaphore,
+    pub(super) bodies: Arc<Semaphore>,
     /// Whether everything was given back.
     is_released: tokio::sync::Mutex<bool>,
     /// Cancelled at the end.
@@ -63,10 +63,12 @@ pub(crate) struct Session {
 #[derive(Default)]
 struct State {
     held: HashMap<Claim, Held>,
-    /// The spiders whose work was handed out.
-    spiders: HashSet<SpiderName>,
+    /// The spiders whose work was handed out, with its project.
+    spiders: HashMap<SpiderName, ProjectName>,
     /// The work that has ended lately.
     ended: Recent<Claim>,
+    /// The tasks whose ends are in the list of ended tasks.
+    listed: Recent<Claim>,
     /// The robots.txt that the runner was asked to fetch.
     robots: Recent<RobotsKey>,
     /// When a refusal was logged last.
@@ -98,9 +100,10 @@ impl<T> Default for Recent<T> {
 }
 
 impl<T: Clone + Eq + std::hash::Hash> Recent<T> {
-    fn add(&mut self, value: T) {
+    /// Returns whether it is new.
+    fn add(&mut self, value: T) -> bool {
         if !self.known.insert(value.clone()) {
-            return;
+            return false;
         }
         self.order.push_back(value);
         if self.order.len() > MAX_REMEMBERED
@@ -108,6 +111,7 @@ impl<T: Clone + Eq + std::hash::Hash> Recent<T> {
         {
             self.known.remove(&oldest);
         }
+        true
     }
 
     fn has(&self, value: &T) -> bool {
@@ -142,7 +146,7 @@ impl Session {
             frontier,
             replies,
             runner: Mutex::new(Arc::new(runner)),
-            bodies: Semaphore::new(BODIES_MIB),
+            bodies: Arc::new(Semaphore::new(BODIES_MIB)),
             is_released: tokio::sync::Mutex::new(false),
             ended,
             stop,
@@ -184,6 +188,7 @@ impl Session {
             .filter_map(|claim| state.held.remove(claim))
             .map(|held| Settlement { message: held.message, disposition: Disposition::Release });
         let released = released.collect();
+        state.spiders.retain(|_, project| runner.is_assigned(project));
         *self.runner.lock() = Arc::new(runner);
         released
     }
@@ -193,8 +198,8 @@ impl Session {
         let mut state = self.state.lock();
         for held in held {
             let spider = &held.message.crawl.spider;
-            if state.spiders.len() < MAX_REMEMBERED && !state.spiders.contains(spider) {
-                state.spiders.insert(spider.clone());
+            if state.spiders.len() < MAX_REMEMBERED || state.spiders.contains_key(spider) {
+                state.spiders.insert(spider.clone(), held.project.clone());
             }
             state.held.insert(Claim::new(&held.message), held);
         }
@@ -228,7 +233,7 @@ impl Session {
 
     /// Returns whether the runner was given work of a spider.
     pub(super) fn works_for(&self, spider: &SpiderName) -> bool {
-        self.state.lock().spiders.contains(spider)
+        self.state.lock().spiders.contains_key(spider)
     }
 
     /// Returns the spider of a crawl of which the runner holds work.
@@ -244,8 +249,13 @@ impl Session {
         state.held.values().any(|held| held.spider.spider.session_id().is_some_and(|id| id.owner == *owner))
     }
 
+    /// Notes that the end of a task is listed. Returns whether it was not before.
+    pub(super) fn note_end(&self, task: Claim) -> bool {
+        self.state.lock().listed.add(task)
+    }
+
     pub(super) fn note_robots(&self, key: &RobotsKey) {
-        self.state.lock().robots.add(key.clone());
+        let _ = self.state.lock().robots.add(key.clone());
     }
 
     /// Returns whether the runner was asked to fetch a robots.txt.

@@ -41,8 +41,9 @@ impl Sessions {
         self.0.lock().get(name).filter(|session| !session.ended.is_cancelled()).cloned()
     }
 
-    fn insert(&self, name: &RunnerName, session: &Arc<Session>) {
-        self.0.lock().insert(name.clone(), Arc::clone(session));
+    /// Returns the session in whose place this one is.
+    fn insert(&self, name: &RunnerName, session: &Arc<Session>) -> Option<Arc<Session>> {
+        self.0.lock().insert(name.clone(), Arc::clone(session))
     }
 
     fn remove(&self, name: &RunnerName, session: &Arc<Session>) {
@@ -82,17 +83,21 @@ pub(super) async fn join(
         worker: worker.clone(),
         settings,
         health: Arc::clone(&health),
-        requests: Arc::clone(&relay.requests),
+        requests: relay.requests(),
         tasks: tasks.min(MAX_HELD.1),
         stop: stop.clone(),
     });
     let id = format!("{:032x}", rand::random::<u128>());
     let begun = Begun { id: id.clone(), process, replaced, worker: worker.clone() };
     let session = Arc::new(Session::new(begun, runner, Arc::clone(relay), engine, (frontier, stop)));
-    relay.sessions.insert(&name, &session);
+    let replaced = relay.sessions.insert(&name, &session);
     info!(runner = %name, %worker, "a runner has joined");
     let lease = relay.settings.recovery.lost_after.max(MIN_LEASE);
     tokio::spawn(watch(session, maintenance, health, lease));
+    if let Some(replaced) = replaced {
+        // It may have joined since this one looked.
+        replaced.end().await;
+    }
     Ok(JoinedFleet { session: id, worker, lease })
 }
 

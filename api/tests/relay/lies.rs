@@ -7,21 +7,23 @@ use trawl_common::frontier::Task;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
+use trawl_common::politeness::gcra::BackoffTerms;
 use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
 use trawl_common::ports::{
-    Access, Claim as Held, Claimed, Completion, Disposition, ErrorKind, Finish, NewWork, Page, RunnerKey,
-    Terms,
+    Access, BackoffRequest, Claim as Held, Claimed, Completion, Disposition, ErrorKind, Finish, NewWork,
+    Page, RunnerKey, Terms,
 };
 use trawl_common::project::{VersionReport, VersionResult, Wanted};
 use trawl_common::relay::{
-    Call, Claim, HasSeen, JoinFleet, KeepRobots, Leave, Look, NoteVersion, Outcome, Progress, Put,
+    Call, Claim, HasSeen, JoinFleet, KeepRobots, Leave, Look, NoteVersion, Outcome, Progress, PushBack, Put,
     ReadSession, Recorded, Settle, Text,
 };
 use trawl_common::session::{SessionId, SessionOwner};
 use trawl_common::settings::Settings;
-use trawl_common::spider::item::Item;
+use trawl_common::spider::item::{Change, Item};
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
+use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_runner::CallError;
 
@@ -105,11 +107,11 @@ async fn results_for_what_another_holds_change_nothing() {
 
 fn item(message: &Message) -> Item {
     Item {
-        id: "1".to_owned(),
+        id: "1".repeat(32),
         url: message.work.to_string(),
         crawl: message.crawl.id.clone(),
         spider: message.crawl.spider.clone(),
-        fetched_at: String::new(),
+        fetched_at: UnixMs::now().to_string(),
         status: 200,
         depth: 0,
         item: None,
@@ -131,6 +133,65 @@ async fn items_of_another_spider_or_crawl_are_refused() {
     assert_eq!(put(item(&message)).await, Ok(()));
     assert!(is_refused(&put(Item { spider: "news".parse().unwrap(), ..item(&message) }).await));
     assert!(is_refused(&put(Item { crawl: "c2".parse().unwrap(), ..item(&message) }).await));
+    let odd = [
+        Item { id: "../x".to_owned(), ..item(&message) },
+        Item { url: "javascript:x".to_owned(), ..item(&message) },
+        Item { final_url: Some("javascript:x".to_owned()), ..item(&message) },
+        Item { fetched_at: "\u{1b}[2J".to_owned(), ..item(&message) },
+        Item { status: u16::MAX, ..item(&message) },
+    ];
+    for item in odd {
+        assert!(is_refused(&put(item.clone()).await), "{item:?}");
+    }
+}
+
+#[tokio::test]
+async fn counts_that_no_page_has_are_refused() {
+    let serving = Serving::start().await;
+    support::crawl(&serving.backend, "c1", "shop", 1, Terms::default()).await;
+    let liar = Liar::join(serving.runner("liar").await).await;
+    let Claimed { message, .. } = liar.claim().await;
+    let absurd = |change: fn(&mut Finish)| {
+        let mut completion = done(&message);
+        change(&mut completion.finish);
+        completion
+    };
+    let lies: [fn(&mut Finish); 4] = [
+        |finish| finish.bytes = u64::MAX,
+        |finish| finish.items.duplicates = u64::MAX,
+        |finish| finish.items.by_kind = [(String::new(), u64::MAX)].into(),
+        |finish| finish.items.compared = Some((Change::New, u64::MAX)),
+    ];
+    for lie in lies {
+        assert!(is_refused(&liar.settle(&message, absurd(lie)).await));
+    }
+}
+
+#[tokio::test]
+async fn what_a_lost_project_had_is_read_no_more() {
+    let serving = Serving::start().await;
+    support::crawl(&serving.backend, "c1", "shop", 1, Terms::default()).await;
+    let liar = Liar::join(serving.runner("liar").await).await;
+    let Claimed { message, .. } = liar.claim().await;
+    let spider = message.crawl.spider.clone();
+    let session = SessionId { owner: SessionOwner::Spider(spider), name: "1".into() };
+    let read = async || liar.call(ReadSession { session: session.clone(), known: 0 }).await;
+    assert_eq!(read().await, Ok(None));
+    serving.allow("liar", "books", Access::Assign).await;
+    serving.backend.runners.revoke(&"liar".parse().unwrap(), Some(&Default::default())).await.unwrap();
+    crate::fixture::eventually(async || read().await.is_err()).await;
+}
+
+#[tokio::test]
+async fn only_names_of_hosts_are_pushed_back() {
+    let serving = Serving::start().await;
+    let liar = Liar::join(serving.runner("liar").await).await;
+    for key in ["a b", "\u{1b}[2J", "<script>", &"x".repeat(301)] {
+        let second = Duration::from_secs(1);
+        let terms = BackoffTerms { asked: None, base: second, jitter: 0.0, most: second };
+        let refusal = BackoffRequest { status: 429, terms, crawl: None };
+        assert!(is_refused(&liar.call(PushBack { key: HostKey::from_text(key), refusal }).await), "{key}");
+    }
 }
 
 #[tokio::test]

@@ -37,6 +37,7 @@ use self::files::FileFolder;
 use self::items::ItemFile;
 use self::parquet::Parquet;
 use self::warc::Archive;
+pub use self::warc::{Archived, Noted, Unreadable, WarcReader, warc_files};
 use crate::rabbitmq::RabbitMq;
 
 /// The sinks of one process.

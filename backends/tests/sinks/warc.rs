@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bytesize::ByteSize;
 use flate2::bufread::GzDecoder;
 use tempfile::TempDir;
-use trawl_common::ports::Page;
+use trawl_common::ports::{Exchange, Page};
 use trawl_common::settings::FileSink;
 use trawl_common::web::headers::Headers;
 use trawl_common::web::response::Response;
@@ -37,7 +37,7 @@ fn captured(number: usize) -> Page {
         address: Some([192, 0, 2, 1].into()),
         body: format!("<title>{number}</title>").into(),
     };
-    Page { exchange: Some((request, response)), ..page }
+    Page { exchange: Some(Exchange { request, response, depth: 2, data: None }), ..page }
 }
 
 /// A record: its fields and its block.
@@ -130,7 +130,7 @@ async fn a_page_is_a_request_a_response_and_what_is_known_of_it_linked_to_each_o
     let mut page = captured(7);
     page.referrer = Some("http://site.example/".parse().unwrap());
     let moved = "http://www.site.example/moved?b&a".parse().unwrap();
-    page.exchange.as_mut().unwrap().1.redirected_to = Some(moved);
+    page.exchange.as_mut().unwrap().response.redirected_to = Some(moved);
     sink.put(&[page.clone()]).await.unwrap();
     sink.close().await.unwrap();
     let file = &finished(folder.path())[0];
@@ -158,7 +158,7 @@ async fn a_page_is_a_request_a_response_and_what_is_known_of_it_linked_to_each_o
         metadata.block,
         format!(
             "url: http://site.example/7\r\ncrawl: c1\r\nspider: suite\r\nfetched: 2023-11-14T22:13:20.007Z\r\n\
-             via: http://site.example/\r\nitem: {item}\r\n"
+             via: http://site.example/\r\nitem: {item}\r\ndepth: 2\r\n"
         )
     );
     let index = fs::read_to_string(file.to_string_lossy().replace(WARC, ".cdxj")).unwrap();
@@ -283,7 +283,7 @@ async fn a_full_disk_is_an_error_that_names_the_folder_and_nothing_is_half_there
     let mut large = captured(0);
     // A body that compresses badly.
     let noise = (0..2000).map(|n| trawl_common::web::url::Fingerprint::from_text(&n.to_string()).to_string());
-    large.exchange.as_mut().unwrap().1.body = noise.collect::<String>().into();
+    large.exchange.as_mut().unwrap().response.body = noise.collect::<String>().into();
     let mut stored = 0;
     let error = loop {
         match sink.put(&[large.clone(), large.clone()]).await {

@@ -1,6 +1,7 @@
 //! Wall-clock instants as they travel in messages and records.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,16 @@ impl fmt::Display for UnixMs {
     }
 }
 
+impl FromStr for UnixMs {
+    type Err = String;
+
+    /// Parses RFC 3339.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let instant: jiff::Timestamp = text.parse().map_err(|error: jiff::Error| error.to_string())?;
+        u64::try_from(instant.as_millisecond()).map(Self).map_err(|error| error.to_string())
+    }
+}
+
 /// The JSON form of an instant: RFC 3339 in UTC, with milliseconds.
 pub mod as_rfc_3339 {
     use serde::{Deserialize, Deserializer, Serializer};
@@ -65,9 +76,7 @@ pub mod as_rfc_3339 {
 
     /// Deserializes an instant.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<UnixMs, D::Error> {
-        let text = String::deserialize(from)?;
-        let instant: jiff::Timestamp = text.parse().map_err(serde::de::Error::custom)?;
-        u64::try_from(instant.as_millisecond()).map(UnixMs).map_err(serde::de::Error::custom)
+        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
     }
 }
 

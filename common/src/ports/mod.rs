@@ -76,7 +76,7 @@ pub use projects::{
 pub use runners::{Access, KeyDigest, MAX_RUNNERS, NoKeyDigest, Runner, RunnerKey, Runners};
 pub use schedules::{ScheduleState, Schedules};
 pub use sessions::{Revision, Sessions, StoredSession};
-pub use sink::{Page, Sink, SinkFactory};
+pub use sink::{Exchange, Page, Sink, SinkFactory};
 pub use spider_store::{Deployed, MAX_VERSIONS, SpiderStore};
 pub use stats::{
     Backlog, Browsers, Latency, PendingTask, Places, Seen, SeenUrls, SpiderTexts, Stats, TaskPage, Vanished,

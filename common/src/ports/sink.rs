@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{FileStore, Result};
 use crate::frontier::Key;
@@ -28,9 +29,21 @@ pub struct Page {
     pub referrer: Option<Key>,
     /// Its items.
     pub items: Vec<Item>,
-    /// The header fields of the request, and the response; `None` if no sink keeps them
-    /// ([`Sink::keeps_responses`]).
-    pub exchange: Option<(Headers, Response)>,
+    /// How it was fetched; `None` if no sink keeps that ([`Sink::keeps_responses`]).
+    pub exchange: Option<Exchange>,
+}
+
+/// The request for a page and its response, with everything that reading it anew takes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// The header fields of the request.
+    pub request: Headers,
+    /// The response.
+    pub response: Response,
+    /// Number of links from the start.
+    pub depth: u16,
+    /// The `data` of the page's request, such as [what was carried to it](crate::spider::Carried), if there is any.
+    pub data: Option<Value>,
 }
 
 impl Page {

@@ -214,6 +214,8 @@ pub enum PageField {
     Markdown,
     /// Its URL, after redirects.
     Url,
+    /// The uses that its publisher allows or reserves.
+    Usage,
 }
 
 impl PageField {
@@ -221,7 +223,7 @@ impl PageField {
     pub(crate) const DEFAULTS: [Self; 5] =
         [Self::Title, Self::Description, Self::Canonical, Self::Language, Self::LinkCount];
     /// All page fields.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Title,
         Self::Description,
         Self::Canonical,
@@ -231,12 +233,14 @@ impl PageField {
         Self::Text,
         Self::Markdown,
         Self::Url,
+        Self::Usage,
     ];
 
     /// The type of its values, regardless of the spider.
     pub fn kind(self) -> Kind {
         match self {
             Self::LinkCount => Kind::Integer,
+            Self::Usage => Kind::Json,
             Self::Canonical | Self::Links | Self::Url => Kind::Url,
             Self::Title | Self::Description | Self::Language | Self::Text | Self::Markdown => Kind::Text,
         }

@@ -133,6 +133,8 @@ pub struct Spider {
     pub downloads: Vec<Download>,
     /// The formats of responses that it reads beside HTML and JSON.
     pub formats: Formats,
+    /// The uses of its items: a page whose publisher reserves one of these has none.
+    pub used_for: Vec<String>,
     /// The items to extract.
     pub items: Vec<ItemRule>,
     /// The program that does its tasks, or reads its pages.
@@ -173,6 +175,7 @@ impl Spider {
             paginate: Vec::new(),
             downloads: Vec::new(),
             formats: Formats::default(),
+            used_for: Vec::new(),
             items: vec![ItemRule::of_every_page(items)],
             handler: None,
             sinks: None,

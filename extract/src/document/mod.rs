@@ -13,6 +13,7 @@ pub(crate) mod markup;
 pub(crate) mod microdata;
 pub(crate) mod nuxt;
 pub(crate) mod page;
+pub(crate) mod robots_directives;
 pub(crate) mod script;
 pub(crate) mod selector;
 pub(crate) mod stream;

@@ -80,6 +80,10 @@ pub(crate) struct Metas {
     pub(crate) refresh: Option<String>,
     /// The content of `<meta name="robots">`, and of those for the crawler's name.
     pub(crate) robots: Vec<String>,
+    /// Whether text and data mining is reserved.
+    pub(crate) tdm_reservation: Option<String>,
+    /// The policy for text and data mining.
+    pub(crate) tdm_policy: Option<String>,
     /// The content of each requested element, with its index in [`Wanted::metas`].
     pub(crate) named: Vec<(usize, String)>,
 }
@@ -98,7 +102,11 @@ impl Metas {
         }
         match name.as_deref() {
             Some("description") => keep(&mut self.description, Some(content)),
-            Some(name) if wanted.follow && (name == "robots" || name == wanted.robots_name) => {
+            Some("tdm-reservation") if wanted.usage => keep(&mut self.tdm_reservation, Some(content)),
+            Some("tdm-policy") if wanted.usage => keep(&mut self.tdm_policy, Some(content)),
+            Some(name)
+                if (wanted.follow || wanted.usage) && (name == "robots" || name == wanted.robots_name) =>
+            {
                 self.robots.push(content.into_owned());
             }
             _ => match lower("http-equiv").as_deref() {
@@ -134,6 +142,8 @@ pub(crate) struct Wanted {
     pub(crate) links: bool,
     /// The data that `[follow]` needs.
     pub(crate) follow: bool,
+    /// Whether the uses that its publisher reserves are read.
+    pub(crate) usage: bool,
     /// The name by which pages address the crawler, in lower case.
     pub(crate) robots_name: String,
     /// The names or properties of `<meta>`, in lower case.

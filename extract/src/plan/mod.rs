@@ -40,6 +40,8 @@ pub(crate) struct Plan {
     /// The steps in rendered pages whose kind has none of its own.
     pub(crate) steps: Arc<[PageStep]>,
     pub(crate) follow: Option<Follow>,
+    /// The uses of its items: a page that reserves one of these has none.
+    pub(crate) used_for: Vec<String>,
     /// Finds something in a page that shows that the session has lapsed.
     pub(crate) lapsed: Option<Each>,
     /// The selectors that are looked for in whole pages.
@@ -116,7 +118,7 @@ impl Source {
     /// Returns the format of the responses that have this source, or `None` for both.
     pub(crate) fn format(&self) -> Option<Format> {
         match self {
-            Self::Header(_) | Self::Carried(_) | Self::Page(PageField::Url) => None,
+            Self::Header(_) | Self::Carried(_) | Self::Page(PageField::Url | PageField::Usage) => None,
             Self::Json(_) | Self::JmesPath(_) | Self::Each(Each::Json(_), _) => Some(Format::Json),
             _ => Some(Format::Html),
         }

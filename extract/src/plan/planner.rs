@@ -60,6 +60,8 @@ impl Planner {
             patterns_left: MAX_PATTERNS,
         };
         planner.plan.follow = spider.follow.as_ref().map(|follow| planner.follow(follow));
+        planner.plan.used_for = spider.used_for.clone();
+        planner.wanted.usage = !spider.used_for.is_empty();
         planner.pages(spider);
         planner.downloads(spider);
         planner.paginates(spider);
@@ -224,6 +226,7 @@ impl Planner {
             FieldSource::Carried(name) => Source::Carried(name.clone()),
             FieldSource::Page(page) => {
                 self.wanted.links |= *page == PageField::Links;
+                self.wanted.usage |= *page == PageField::Usage;
                 self.plan.needs_tree |= matches!(page, PageField::Text | PageField::Markdown);
                 Source::Page(*page)
             }

@@ -262,3 +262,25 @@ fn a_page_of_too_many_items_fails_and_says_so() {
     let failure = extract_with(&extractor, "<p>".repeat(10_001)).unwrap_err();
     assert_eq!(failure.to_string(), "parse: more than 10000 items");
 }
+
+#[test]
+fn what_a_publisher_reserves_is_a_value_and_keeps_pages_from_spiders_whose_items_are_for_that() {
+    let page = "<meta name=robots content='index, noai'><meta name=tdm-reservation content=1>\
+                <meta name=TDM-Policy content=' https://a.example/p '><h1>x</h1>";
+    let headers =
+        [("content-type", "text/html"), ("content-usage", "search=y"), ("content-signal", "ai-input=no")];
+    let usage = || Field { kind: Kind::Json, ..Field::new(FieldSource::Page(PageField::Usage)) };
+    let response = Response { headers: headers.into_iter().collect(), ..response(page) };
+    let of = |used_for: &[&str]| {
+        let used_for = used_for.iter().map(ToString::to_string).collect();
+        let spider = spider_of(vec![rule([("usage", usage()), ("title", css("h1::text"))])], None);
+        extraction(&Spider { used_for, ..spider }, &response).items
+    };
+    let all = json!({"train-ai": false, "tdm": false, "search": true, "ai-input": false, "tdm-policy": "https://a.example/p"});
+    assert_eq!(of(&["search", "train-images"])[0].fields["usage"], all);
+    for reserved in ["train-ai", "tdm", "ai-input"] {
+        assert_eq!(of(&["search", reserved]), [], "{reserved}");
+    }
+    let spider = spider_of(vec![rule([("usage", usage())])], None);
+    assert_eq!(extraction(&spider, &self::response("<h1>x</h1>")).items[0].fields["usage"], Value::Null);
+}

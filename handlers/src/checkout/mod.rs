@@ -10,10 +10,12 @@ mod run;
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::task::spawn_blocking;
+use tracing::warn;
 use trawl_common::names::ProjectName;
 use trawl_common::project::{Commit, Source, Wanted};
 use trawl_common::settings::Projects;
@@ -85,7 +87,7 @@ impl Checkouts {
             }
             Err(error) => {
                 let folder = place.folder;
-                let _ = spawn_blocking(move || fs::remove_dir_all(folder)).await;
+                let _ = spawn_blocking(move || remove(&folder)).await;
                 Err(error)
             }
         }
@@ -155,7 +157,7 @@ impl Place {
         let (folder, taken) = (self.folder.clone(), self.taken.clone());
         let making = move || {
             let _ = fs::remove_file(taken);
-            match fs::remove_dir_all(&folder) {
+            match remove(&folder) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
                 _ => fs::create_dir(&folder),
             }
@@ -171,6 +173,29 @@ impl Place {
     }
 }
 
+/// Removes a folder, whatever permissions its folders have: `setup` may have made them.
+fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_up(folder)?;
+            fs::remove_dir_all(folder)
+        }
+        removed => removed,
+    }
+}
+
+/// Lets this process write to a folder and all below it. Follows no links.
+fn open_up(folder: &Path) -> io::Result<()> {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 fn remove_old(project: &Path) {
     let Ok(entries) = fs::read_dir(project) else { return };
     let mut taken: Vec<_> = entries
@@ -181,8 +206,10 @@ fn remove_old(project: &Path) {
     taken.sort_unstable();
     for (_, path) in taken.iter().rev().skip(KEPT) {
         // The mark first: without it, the rest is no version.
-        if fs::remove_file(path).is_ok() {
-            let _ = fs::remove_dir_all(path.with_extension(""));
+        if fs::remove_file(path).is_ok()
+            && let Err(error) = remove(&path.with_extension(""))
+        {
+            warn!(%error, folder = %path.display(), "an old version of a project is not removed");
         }
     }
 }

@@ -113,21 +113,7 @@ impl Args {
 
     /// Crawls with these settings until everything is done or a signal arrives.
     pub(crate) async fn crawl(self, settings: Settings, global: &Global) -> Outcome {
-        if let Some(out) = self.out.iter().find(|out| out.to_string_lossy().contains("://")) {
-            let scheme = out.to_string_lossy().split("://").next().unwrap_or_default().to_owned();
-            return Err(Fail::usage(format!(
-                "--out takes files, not {scheme}:// addresses: name a server in [[sinks]] of the spider or of trawl.toml"
-            )));
-        }
-        let outs = self.out.iter().cloned().map(SinkSettings::from_path);
-        if let Some(what) = outs.filter_map(|out| out.check().err()).next() {
-            return Err(Fail::usage(format!("--out: {what}")));
-        }
-        if self.json && self.out.iter().any(|out| out.as_os_str() == "-") {
-            return Err(Fail::usage(
-                "--json and --out - both write to standard output: leave one of them out",
-            ));
-        }
+        state::sinks_of(&self.out, self.json)?;
         let named = self.spider.clone().unwrap_or_default();
         let arguments = self.arguments.arguments()?;
         let folder = named.folder(&settings, arguments.clone())?.with_overrides(self.overrides());

@@ -11,7 +11,7 @@ use trawl_common::task::Recipe;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_worker::RenderReport;
 
-use super::trial::{Given, Place, Trial, TrialPage};
+use super::trial::{Given, Place, Trial, TrialPage, unread};
 use super::{attempt_task, show};
 
 /// The command-line arguments of `trawl spider try`.
@@ -83,9 +83,9 @@ impl Args {
             Some(Err(why)) => return Err(Fail::run(format!("no screenshot: {why}"))),
             None | Some(Ok(_)) => {}
         }
-        let tried = trial.read(&url, response, self.given.from.as_deref(), self.given.values()).await;
+        let tried = trial.read(&url, response, self.given.request(&url)?).await;
         trial.end().await;
-        let tried = tried?;
+        let tried = tried.map_err(|untried| unread(&url, &untried))?;
         let lapse =
             session.as_ref().and_then(|session| session.lapse(&tried.response, Some(&tried.extraction)));
         if self.json {

@@ -7,6 +7,7 @@ mod deployed;
 pub(crate) mod examine;
 pub(crate) mod new;
 mod recorded;
+pub(crate) mod reextract;
 pub(crate) mod shell;
 mod show;
 mod test;

@@ -13,7 +13,7 @@ use trawl_common::web::url::CanonicalUrl;
 use trawl_worker::RenderReport;
 
 use super::recorded::{Recorded, differences, folder_of, outcome};
-use super::trial::{Given, Trial, TrialPage};
+use super::trial::{Given, Trial, TrialPage, request_of, unread};
 
 /// Maximum number of differences that are shown of a page.
 const MAX_SHOWN: usize = 20;
@@ -67,7 +67,8 @@ impl Args {
             let (from, carry) = (self.given.from.clone(), self.given.values());
             let TrialPage { response, .. } =
                 trial.fetch(url, &self.given, &mut RenderReport::default()).await?;
-            let tried = trial.read(url, response, from.as_deref(), carry.clone()).await?;
+            let tried = trial.read(url, response, self.given.request(url)?).await;
+            let tried = tried.map_err(|untried| unread(url, &untried))?;
             let path = Recorded::new(url, &tried, from, carry).write(pages, &tried.response.body)?;
             let items = tried.extraction.items.len() as u64;
             match self.json {
@@ -88,8 +89,12 @@ impl Args {
         let mut differing = 0;
         for (path, mut record) in records {
             let (url, response) = record.response(pages)?;
-            let read = trial.read(&url, response, record.from.as_deref(), record.carry.clone()).await;
-            let found = read.map_or_else(|why| json!({ "error": why.message }), |tried| outcome(&tried));
+            let request = request_of(&url, record.from.as_deref(), record.carry.clone())?;
+            let read = trial.read(&url, response, request).await;
+            let found = read.map_or_else(
+                |untried| json!({ "error": unread(&url, &untried).message }),
+                |tried| outcome(&tried),
+            );
             let differences = differences(&record.expected, &found);
             differing += usize::from(!differences.is_empty());
             match self.json {

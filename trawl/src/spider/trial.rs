@@ -18,7 +18,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
 use trawl_common::web::sniff::is_html;
 use trawl_common::web::url::{CanonicalUrl, InvalidUrl};
-use trawl_extract::{Extraction, Extractor, LoginPlan, Ready, Rendering, Tried};
+use trawl_extract::{Extraction, Extractor, LoginPlan, Ready, Rendering, Tried, Untried};
 use trawl_web::Fetcher;
 use trawl_worker::{HandlerProxy, PageReader, PageRenderer, RenderReport, TrialSession};
 
@@ -26,8 +26,8 @@ use super::examine::load;
 
 /// A spider that is ready to read pages.
 pub(super) struct Trial {
-    spider: Spider,
-    scope: Scope,
+    pub(super) spider: Spider,
+    pub(super) scope: Scope,
     bans: Bans,
     login: Option<LoginPlan>,
     extractor: Arc<Extractor>,
@@ -128,14 +128,14 @@ impl FromStr for Pair {
 }
 
 impl Given {
-    /// Returns the values that are carried.
+    /// Returns the carried values.
     pub(super) fn values(&self) -> Map<String, Value> {
         self.carry.iter().map(|Pair(name, value)| (name.clone(), Value::from(value.as_str()))).collect()
     }
 
-    /// Returns the request for a page that is given this.
-    fn request(&self, url: &CanonicalUrl) -> Result<Option<Arc<Request>>, Fail> {
-        request(url, self.from.as_deref(), self.values())
+    /// Returns the request for a page that is given this; `None` if that is nothing.
+    pub(super) fn request(&self, url: &CanonicalUrl) -> Result<Option<Arc<Request>>, Fail> {
+        request_of(url, self.from.as_deref(), self.values())
     }
 }
 
@@ -213,21 +213,18 @@ impl Trial {
         Some(self.extractor.rendering_once_read(response, &read.ok()?.extraction))
     }
 
-    /// Reads a response to the URL of a page that was given these values by what is called `from`.
+    /// Reads a response to the URL of a page, and to this request if it is not plain.
     pub(super) async fn read(
         &self,
         url: &CanonicalUrl,
         response: Response,
-        from: Option<&str>,
-        carry: Map<String, Value>,
-    ) -> Result<Tried, Fail> {
+        request: Option<Arc<Request>>,
+    ) -> Result<Tried, Untried> {
         if let Some(ban) = self.bans.by_page(&response) {
-            return Err(Fail::run(format!("{url}: {ban}")));
+            return Err(ban.into());
         }
-        let request = request(url, from, carry)?;
         let landed = response.redirected_to.clone().unwrap_or_else(|| url.clone());
-        let read = self.reader.read(&self.spider, &self.scope, &self.extractor, &landed, response, request);
-        read.await.map_err(|untried| Fail::run(format!("{url}: {untried}")))
+        self.reader.read(&self.spider, &self.scope, &self.extractor, &landed, response, request).await
     }
 
     /// Returns the values of a field, written as in a spider's file, in a response to the URL of a page.
@@ -273,6 +270,11 @@ fn list(mistakes: Vec<Mistake>) -> String {
     what.collect::<Vec<_>>().join("; ")
 }
 
+/// Returns the failure to read a page.
+pub(super) fn unread(url: &CanonicalUrl, untried: &Untried) -> Fail {
+    Fail::run(format!("{url}: {untried}"))
+}
+
 /// Returns a proxy that asks hosts as a standalone crawl would ask them, and the store of their schedules.
 pub(super) fn proxy_alone(settings: &Arc<Settings>) -> Result<(Embedded, Arc<HandlerProxy>), Fail> {
     let alone = Embedded::in_memory().map_err(Fail::run)?;
@@ -281,7 +283,7 @@ pub(super) fn proxy_alone(settings: &Arc<Settings>) -> Result<(Embedded, Arc<Han
 }
 
 /// Returns the request for a page with what those that led to it pass on; `None` if that is nothing.
-fn request(
+pub(super) fn request_of(
     url: &CanonicalUrl,
     from: Option<&str>,
     values: Map<String, Value>,

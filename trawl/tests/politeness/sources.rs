@@ -64,11 +64,12 @@ async fn sitemaps_and_pages_of_a_host_share_its_rate(engine: Engine) {
 async fn a_host_that_many_sitemaps_redirect_to_is_asked_at_its_rate(engine: Engine) {
     let world = ManyHosts::serve(&vec![Plan { pages: 1, ..Plan::default() }; 21]).await.unwrap();
     let sources: Vec<String> = (1..=20).map(|host| world.url(host, "/away/0/0.xml")).collect();
-    let (stats, printed) = crawl(engine, &sources, &[("TRAWL__POLITENESS__RATE", "5/s")]).await;
+    // Slow enough that the delays of a busy machine are small beside the interval.
+    let (stats, printed) = crawl(engine, &sources, &[("TRAWL__POLITENESS__RATE", "3/s")]).await;
     assert_eq!(&stats["done"], 1, "{stats} {printed}");
     let victims: Vec<Arrival> = world.log().into_iter().filter(|arrival| arrival.host == 0).collect();
     assert_eq!(victims.iter().filter(|arrival| arrival.path == "/part/0.xml").count(), 20);
-    assert_paced(&times(&victims), Duration::from_millis(200));
+    assert_paced(&times(&victims), Duration::from_millis(333));
 }
 
 async fn a_host_that_refuses_its_sitemap_is_left_alone_and_asked_again(engine: Engine) {

@@ -4,6 +4,7 @@
 
 mod attempts;
 mod check;
+mod reextract;
 
 use std::collections::HashSet;
 use std::fs;

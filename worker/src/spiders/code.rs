@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info, warn};
@@ -31,6 +32,8 @@ pub(super) struct ProjectCode {
     projects: Mutex<HashMap<ProjectName, State>>,
     machine: Machine,
     log: LogWriter,
+    /// Wakes whoever waits for the next version to be taken.
+    changed: Notify,
 }
 
 /// The state of a project whose code comes from Git.
@@ -63,7 +66,7 @@ impl ProjectCode {
     pub(super) fn new(settings: &settings::Projects, log: LogWriter) -> Arc<Self> {
         let checkouts = Checkouts::new(settings, Supervisor::default());
         let machine = Machine::of_worker(log.worker());
-        Arc::new(Self { checkouts, projects: Mutex::default(), machine, log })
+        Arc::new(Self { checkouts, projects: Mutex::default(), machine, log, changed: Notify::new() })
     }
 
     /// Returns the version by which a project's spiders work; `None` if their files are those of this machine.
@@ -83,6 +86,11 @@ impl ProjectCode {
                 None => not_here("is being fetched"),
             },
         }
+    }
+
+    /// Waits until a version is taken.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
     }
 
     /// Begins to take versions that are wanted and not taken.
@@ -139,6 +147,7 @@ impl ProjectCode {
                 self.log.write(self.log.entry(LogLevel::Info, text));
                 state.unreported = report(VersionResult::Taken);
                 (state.taken, state.refused) = (Some(Arc::new(Taken { commit, folder })), None);
+                self.changed.notify_one();
             }
             Err(error) => {
                 let why = error.to_string();

@@ -37,7 +37,10 @@ impl Spiders {
         let mut ticks = interval(CHECK_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         for look in 0_u64.. {
-            ticks.tick().await;
+            tokio::select! {
+                _ = ticks.tick() => {}
+                () = self.code.changed() => {}
+            }
             if look.is_multiple_of(CHECKS_PER_PROJECT_CHECK) {
                 self.grants.refresh().await;
                 self.code.tend(self.grants.all());

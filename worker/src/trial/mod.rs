@@ -87,7 +87,7 @@ impl PageReader {
         request: Option<Arc<Request>>,
     ) -> Result<Tried, Untried> {
         if let Some(program) = self.program.as_ref().and_then(Running::reader) {
-            let extraction = read_by(program, spider, landed, &response).await?;
+            let extraction = read_by(program, spider, landed, &response, request).await?;
             return Ok(Tried::new(spider, scope, landed, response, extraction));
         }
         if !extractor.reads(&response) {
@@ -106,20 +106,26 @@ async fn read_by(
     spider: &Spider,
     landed: &CanonicalUrl,
     response: &Response,
+    request: Option<Arc<Request>>,
 ) -> Result<Extraction, Untried> {
     let crawl = CrawlRef::adhoc_of(spider.name.clone());
     // No log is written for a trial.
     let (log, _) = &LogWriter::new(&WorkerId::of_this_machine(), None, None);
-    let (work, urls) = (&Work::Url(landed.clone()), &spider.urls);
+    let work = &request.map_or_else(|| Work::Url(landed.clone()), Work::Request);
+    let urls = &spider.urls;
     let redirected = response.redirected_to.as_ref();
     let (crawl, referrer) = (&crawl, None);
     let about = PageAbout { url: landed, work, landed: redirected, crawl, depth: 0, referrer, urls, log };
     match read_page(program, &about, Came::Response(response)).await {
         Ok(Reading { mut extraction, file, requests, .. }) => {
-            if let Some(file) = file {
-                let first = file.read(FilePosition::default()).await;
-                let first = first.map_err(|why| Failure::new(Class::Handler, why))?.items;
-                let items = (extraction.items.len()..).zip(first);
+            let mut place = FilePosition::default();
+            while let Some(file) = &file {
+                let batch = file.read(place).await.map_err(|why| Failure::new(Class::Handler, why))?;
+                if batch.items.is_empty() {
+                    break;
+                }
+                place = batch.next;
+                let items = (extraction.items.len()..).zip(batch.items);
                 let items = items.map(|(number, fields)| Extracted { rule: None, number, fields });
                 extraction.items.extend(items.collect::<Vec<_>>());
             }

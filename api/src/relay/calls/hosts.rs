@@ -8,6 +8,7 @@ use trawl_common::politeness::gcra::{BackoffTerms, Pace, Slot, SlotRequest};
 use trawl_common::ports::{BackoffRequest, HostSlotRequest, RobotsEntry};
 use trawl_common::relay::{GiveUpRobots, KeepRobots, Late, LeaveHosts, PushBack, Reserve, Robots, Stay};
 use trawl_common::time::UnixMs;
+use trawl_common::web::host::HostKey;
 
 use super::{MAX_THINGS, Result, Serve, at_most, check};
 use crate::relay::session::Session;
@@ -17,6 +18,9 @@ const MAX_LAPSE: Duration = Duration::from_secs(600);
 
 /// Maximum time for which a robots.txt is kept.
 const MAX_ROBOTS_TTL: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Maximum length of the key of a host, a group or an origin, in bytes: a name has 253, and each of its parts a port.
+const MAX_KEY: usize = 300;
 
 /// Maximum size of a robots.txt, in bytes.
 const MAX_ROBOTS: usize = 600 * 1024;
@@ -28,9 +32,17 @@ const MAX_INTERVAL: Duration = Duration::from_secs(300);
 impl Serve for Reserve {
     async fn serve(self, session: &Arc<Session>) -> Result<Vec<Slot>> {
         at_most(self.asks.len(), MAX_THINGS)?;
+        self.asks.iter().try_for_each(|ask| check_key(&ask.key))?;
         let asks: Vec<HostSlotRequest> = self.asks.into_iter().map(bounded).collect();
         Ok(session.engine.ports.hosts.reserve(&asks).await?)
     }
+}
+
+/// Checks that a key has the form of one.
+fn check_key(key: &HostKey) -> Result<()> {
+    let text = key.as_str();
+    let is_one = text.len() <= MAX_KEY && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'<');
+    check(is_one, "that is no name of a host")
 }
 
 /// Returns a request for a slot that keeps others from the host for no longer than an honest one might.
@@ -67,6 +79,7 @@ impl Serve for Late {
 #[async_trait]
 impl Serve for PushBack {
     async fn serve(self, session: &Arc<Session>) -> Result<Duration> {
+        check_key(&self.key)?;
         let politeness = &session.relay.settings.politeness;
         let BackoffRequest { status, terms, crawl } = self.refusal;
         let most = politeness.max_backoff;
@@ -87,6 +100,7 @@ impl Serve for PushBack {
 #[async_trait]
 impl Serve for Robots {
     async fn serve(self, session: &Arc<Session>) -> Result<RobotsEntry> {
+        check(self.key.as_str().len() <= MAX_KEY, "a host has a shorter name")?;
         let entry = session.engine.ports.hosts.robots(&self.key, self.lease.min(MAX_LAPSE)).await?;
         if entry == RobotsEntry::Yours {
             session.note_robots(&self.key);

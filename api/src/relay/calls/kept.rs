@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tracing::info;
-use trawl_common::logs::LogEntry;
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::logs::{LogEntry, MAX_RECIPE_SHOWN, TaskEnd};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Claim as HeldClaim, Error, ErrorKind, Page, StoredSession};
 use trawl_common::project::{Grant, Machine, VersionReport};
 use trawl_common::relay::{Log, Look, NoteVersion, Pause, Put, ReadGrants, ReadSession, Text, WriteSession};
 use trawl_common::session::{SessionId, SessionOwner};
 use trawl_common::spider::page_history::Visited;
-use trawl_common::text::printable;
+use trawl_common::text::{printable, start_of};
 use trawl_common::time::UnixMs;
 
 use super::{MAX_THINGS, Result, Serve, at_most, check, may_see};
@@ -188,7 +189,8 @@ fn logged(session: &Session, entry: LogEntry, is_end: bool) -> Option<LogEntry> 
             key: key.as_deref()?.parse().ok()?,
         })
     };
-    if is_end && !claim().is_some_and(|claim| session.knows(&claim)) {
+    // A task ends once.
+    if is_end && !claim().is_some_and(|claim| session.knows(&claim) && session.note_end(claim)) {
         return None;
     }
     let text = |text: String| printable(&text, 8 * 1024);
@@ -202,6 +204,15 @@ fn logged(session: &Session, entry: LogEntry, is_end: bool) -> Option<LogEntry> 
         key: key.map(text),
         class: class.map(text),
         message: entry.message,
-        ended: ended.filter(|_| is_end),
+        ended: ended.filter(|_| is_end).map(end_of_task),
     })
+}
+
+/// Returns the end of a task as it is kept.
+fn end_of_task(end: TaskEnd) -> TaskEnd {
+    TaskEnd {
+        outcome: end.outcome.parse().map_or("failed", Terminal::as_str).to_owned(),
+        recipe: start_of(&end.recipe, MAX_RECIPE_SHOWN).to_owned(),
+        ..end
+    }
 }

@@ -190,8 +190,14 @@ impl Serve for Settle {
         at_most(handed_to.len(), MAX_THINGS)?;
         let owners = session.engine.projects.owners(handed_to).await?;
         let (mut places, mut named, mut batch) = (Vec::new(), Vec::new(), Vec::new());
-        for (at, outcome) in self.batch.into_iter().enumerate() {
+        for (at, mut outcome) in self.batch.into_iter().enumerate() {
             let Some(held) = session.held(&outcome.claim) else { continue };
+            if let Disposition::Finish(completion) = &mut outcome.disposition {
+                let by = &held.message.crawl.spider;
+                let is_accepted =
+                    |to: &SpiderName| owners.contains_key(to) || session.relay.requests.accepts(to, by);
+                completion.elsewhere.retain(|(to, _)| is_accepted(to));
+            }
             if !seen.insert(outcome.claim.clone()) {
                 continue;
             }

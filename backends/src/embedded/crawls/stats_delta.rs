@@ -65,13 +65,13 @@ impl StatsDeltas {
     pub(crate) fn ended(&mut self, crawl: i64, url: &str, end: End, body: u64) {
         let delta = self.0.entry(crawl).or_default();
         *delta.counts.of(end.terminal) += 1;
-        delta.bytes += body;
+        delta.bytes = delta.bytes.saturating_add(body);
         if let Some(why) = end.why {
             *delta.reasons.entry(format!("{}:{why}", end.terminal.as_str())).or_default() += 1;
         }
         if let Some((counts, bytes)) = delta.host(url) {
             *counts.of(end.terminal) += 1;
-            *bytes += body;
+            *bytes = bytes.saturating_add(body);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Responses as received, in WARC files (ISO 28500, version 1.1) with their index.
 
 mod cdxj;
+mod reader;
 mod record;
 mod surt;
 mod volume;
@@ -16,6 +17,7 @@ use trawl_common::ports::{Page, Result, Sink};
 use trawl_common::settings::FileSink;
 use trawl_common::spider::Spider;
 
+pub use self::reader::{Archived, Noted, Unreadable, WarcReader, warc_files};
 use self::record::Capture;
 use self::volume::Volume;
 use super::directory::Directory;

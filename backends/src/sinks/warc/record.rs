@@ -7,9 +7,8 @@ use data_encoding::BASE32;
 use sha1::{Digest, Sha1};
 use trawl_common::frontier::Key;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::Page;
+use trawl_common::ports::{Exchange, Page};
 use trawl_common::time::UnixMs;
-use trawl_common::web::headers::Headers;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
@@ -17,12 +16,12 @@ use super::super::whole::gzip;
 
 /// The recorded data of one page.
 pub(super) struct Capture {
+    key: Key,
     url: CanonicalUrl,
     crawl: CrawlRef,
     referrer: Option<CanonicalUrl>,
     items: Vec<String>,
-    request: Headers,
-    response: Response,
+    exchange: Exchange,
 }
 
 /// A capture's records.
@@ -53,42 +52,41 @@ pub(super) fn info(filename: &str) -> io::Result<(String, Vec<u8>)> {
 impl Capture {
     /// Returns the size of the response body in bytes.
     pub(super) fn size(&self) -> u64 {
-        self.response.body.len() as u64
+        self.exchange.response.body.len() as u64
     }
 
     /// Returns the capture of a page if its response was kept, else `None`. A task has none.
     pub(super) fn new(page: &Page) -> Option<Self> {
-        let (request, response) = page.exchange.clone()?;
         Some(Self {
+            key: page.key.clone(),
             url: page.key.page()?,
             crawl: page.crawl.clone(),
             referrer: page.referrer.as_ref().and_then(Key::page),
             items: page.items.iter().map(|item| item.id.clone()).collect(),
-            request,
-            response,
+            exchange: page.exchange.clone()?,
         })
     }
 
     /// The response.
     pub(super) fn response(&self) -> &Response {
-        &self.response
+        &self.exchange.response
     }
 
     /// The final URL of the response.
     pub(super) fn target(&self) -> &CanonicalUrl {
-        self.response.redirected_to.as_ref().unwrap_or(&self.url)
+        self.response().redirected_to.as_ref().unwrap_or(&self.url)
     }
 
     /// The date of the fetch.
     pub(super) fn date(&self) -> String {
-        self.response.fetched_at.to_string()
+        self.response().fetched_at.to_string()
     }
 
     /// Returns the records of the capture, for a file that begins with the record `info`. The ids of a capture are the
     /// same each time it is recorded.
     pub(super) fn records(&self, info: &str) -> io::Result<Records> {
         let response = self.response_block();
-        let body = &self.response.body;
+        let body = &self.response().body;
         let payload_digest = digest(&[body]);
         let mut head = self.head("response", info);
         head.field("WARC-Payload-Digest", &payload_digest);
@@ -108,14 +106,14 @@ impl Capture {
     }
 
     fn id(&self, kind: &str) -> String {
-        id(&format!("{}\n{}\n{}\n{kind}", self.crawl.id, self.url, self.response.fetched_at.0))
+        id(&format!("{}\n{}\n{}\n{kind}", self.crawl.id, self.url, self.response().fetched_at.0))
     }
 
     fn head(&self, kind: &str, info: &str) -> Head {
         let mut head = Head::new(kind, &self.id(kind), &self.date());
         head.field("WARC-Target-URI", self.target().as_str());
         head.field("WARC-Warcinfo-ID", info);
-        if let Some(address) = self.response.address.filter(|_| kind != "metadata") {
+        if let Some(address) = self.response().address.filter(|_| kind != "metadata") {
             head.field("WARC-IP-Address", &address.to_string());
         }
         head
@@ -125,7 +123,7 @@ impl Capture {
         let url = self.target().to_url();
         let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
         let mut block = format!("GET {}{query} HTTP/1.1\r\n", url.path());
-        for (name, value) in self.request.iter() {
+        for (name, value) in self.exchange.request.iter() {
             field(&mut block, name, value);
         }
         block.push_str("\r\n");
@@ -135,7 +133,7 @@ impl Capture {
     /// Returns the response up to its body. The body is kept uncompressed and in one piece, so headers that say
     /// otherwise are renamed.
     fn response_block(&self) -> String {
-        let Response { status, headers, body, .. } = &self.response;
+        let Response { status, headers, body, .. } = self.response();
         let mut block = format!("HTTP/1.1 {status} \r\n");
         for (name, value) in headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("content-length")) {
             match name.to_ascii_lowercase().as_str() {
@@ -165,6 +163,14 @@ impl Capture {
         }
         for item in &self.items {
             field(&mut block, "item", item);
+        }
+        let Exchange { depth, data, .. } = &self.exchange;
+        field(&mut block, "depth", &depth.to_string());
+        if self.key.is_request() {
+            field(&mut block, "key", self.key.as_str());
+        }
+        if let Some(data) = data {
+            field(&mut block, "data", &data.to_string());
         }
         block
     }

@@ -131,6 +131,7 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
         start.wrong::<()>("its `tasks` need a program that does them: a [handler]");
     }
     spider.formats = formats::formats(&mut file);
+    spider.used_for = file.all("used_for", used_for);
     let has_reader = spider.page_handler().is_some();
     if let Some(items) = items(&mut file, has_reader) {
         spider.items = items;
@@ -177,6 +178,15 @@ fn login(file: &mut Section<'_>, spider: &mut Spider, has_reader: bool) {
         && let Some(given) = file.get("session")
     {
         given.wrong::<()>("headers: what they name comes from a log-in: add [login]");
+    }
+}
+
+/// Reads a use of items, as pages name it.
+fn used_for(given: &Given<'_>) -> Option<String> {
+    let name = given.verbatim()?;
+    match !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-') {
+        true => Some(name.to_owned()),
+        false => given.wrong("a use is a name such as `train-ai`, `search` or `tdm`"),
     }
 }
 

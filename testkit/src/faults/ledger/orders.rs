@@ -13,10 +13,13 @@ impl Facts {
             let begun = quiet.from + SETTLING;
             let is_late =
                 |ask: &&Ask| (begun..quiet.to).contains(&ask.asked) && !self.was_led(ask, quiet.why, begun);
-            let count = self.asks.iter().filter(is_late).count();
-            if count > 0 {
-                let (why, from) = (quiet.why, quiet.from.as_secs_f64());
-                verdict.problems.push(format!("{count} pages were asked for while {why} from {from:.1} s"));
+            let late: Vec<&Ask> = self.asks.iter().filter(is_late).collect();
+            if let Some(first) = late.iter().min_by_key(|ask| ask.asked) {
+                let (count, why, from) = (late.len(), quiet.why, quiet.from.as_secs_f64());
+                let (page, who, at) = (&self.pages[first.page].key, first.who, first.asked.as_secs_f64());
+                verdict.problems.push(format!(
+                    "{count} pages were asked for while {why} from {from:.1} s, the first by worker {who} at {at:.1} s: {page}"
+                ));
             }
         }
         for replay in &self.replays {
@@ -30,12 +33,20 @@ impl Facts {
         }
     }
 
-    /// Whether this request follows a redirect of one that had started before a pause: it may complete. A blocked host
+    /// Whether this request follows redirects of one that had started before a pause: it may complete. A blocked host
     /// is not requested at all.
     fn was_led(&self, ask: &Ask, why: &str, begun: Duration) -> bool {
-        let is_first =
-            |first: &Ask| Some(first.page) == ask.via && first.who == ask.who && first.asked < begun;
-        why == "paused" && self.asks.iter().any(is_first)
+        let mut before = self.asks.iter().filter(|first| self.leads_to(first, ask));
+        why == "paused" && before.any(|first| first.asked < begun || self.was_led(first, why, begun))
+    }
+
+    /// Whether a request may be the redirect of an earlier one. Those of plain pages do not say which it was.
+    fn leads_to(&self, first: &Ask, ask: &Ask) -> bool {
+        let is_target = match ask.via {
+            Some(via) => via == first.page,
+            None => self.pages[first.page].fate == Fate::Redirect(ask.page),
+        };
+        is_target && first.who == ask.who && first.asked < ask.asked
     }
 
     /// Whether an order makes a page be fetched again after this fetch: it resets its failures, or lets the pages of

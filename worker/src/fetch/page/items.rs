@@ -1,11 +1,12 @@
 //! The items of a page.
 
-use trawl_common::spider::item::{Change, Item, item_id};
+use trawl_common::frontier::message::Message;
+use trawl_common::spider::item::{Change, Item};
 use trawl_common::spider::page_history::{Tally, Visited};
 use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::Extracted;
+use trawl_extract::{Extracted, ItemPage};
 
 use crate::claimed::ClaimedUrl;
 
@@ -46,23 +47,7 @@ pub(super) fn item(
     response: &Response,
     extracted: Extracted,
 ) -> Item {
-    let message = &claimed.message;
-    let Extracted { rule, number, fields } = extracted;
-    Item {
-        id: item_id(&message.crawl.spider, name(claimed, url), rule.as_deref(), number),
-        url: url.to_string(),
-        crawl: message.crawl.id.clone(),
-        spider: message.crawl.spider.clone(),
-        fetched_at: response.fetched_at.to_string(),
-        status: response.status,
-        depth: message.depth,
-        item: rule,
-        change: None,
-        final_url: Some(response.redirected_to.as_ref().unwrap_or(&claimed.url))
-            .filter(|from| *from != url)
-            .map(ToString::to_string),
-        referrer: None,
-        path: None,
-        fields,
-    }
+    let Message { crawl, depth, .. } = &claimed.message;
+    let (key, admitted) = (name(claimed, url), &claimed.url);
+    extracted.into_item(&ItemPage { crawl, key, url, admitted, response, depth: *depth })
 }

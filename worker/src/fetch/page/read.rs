@@ -10,7 +10,7 @@ use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::metrics;
-use trawl_common::ports::{Page, PageVisit};
+use trawl_common::ports::{Exchange, Page, PageVisit};
 use trawl_common::spider::ItemCounts;
 use trawl_common::spider::Required;
 use trawl_common::spider::item::Item;
@@ -220,12 +220,12 @@ fn page(claimed: &ClaimedUrl, history: &RememberedPage, items: Vec<Item>, respon
         let hop = response.redirected_to.as_ref();
         let validators = history.validators_for(hop);
         let request = spider.fetcher.request_headers(hop.unwrap_or(url), &validators);
-        if spider.session.is_none() {
-            return (request, response);
-        }
         // What it sets may open somebody's account to whoever reads the archive.
-        let headers = response.headers.iter().filter(|(name, _)| *name != "set-cookie").collect();
-        (request, Response { headers, ..response })
+        let without_cookies = || response.headers.iter().filter(|(name, _)| *name != "set-cookie").collect();
+        let headers = spider.session.as_ref().map(|_| without_cookies());
+        let headers = headers.unwrap_or_else(|| response.headers.clone());
+        let data = claimed.request().and_then(|request| request.new.data.clone());
+        Exchange { request, response: Response { headers, ..response }, depth: message.depth, data }
     });
     Page { exchange, ..Page::new(message, items) }
 }

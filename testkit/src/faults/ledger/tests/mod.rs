@@ -221,6 +221,27 @@ fn no_page_is_asked_for_while_a_crawl_is_held() {
 }
 
 #[test]
+fn a_page_whose_redirects_had_begun_before_a_pause_is_asked_for_to_their_end() {
+    let led = |page, via, who, asked| Ask { page, via, who, asked: seconds(asked), answered: None };
+    let quiet = Quiet { why: "paused", from: seconds(10), to: seconds(20) };
+    let asks = vec![led(0, None, 1, 9), led(1, Some(0), 1, 13), led(2, Some(1), 1, 16)];
+    let late = |asks: &[Ask], why| {
+        let facts = Facts { asks: asks.to_vec(), quiet: vec![Quiet { why, ..quiet }], ..fair() };
+        let mut verdict = Judgement::default();
+        facts.judge_orders(&mut verdict);
+        verdict.problems.iter().filter(|problem| problem.contains("were asked for")).count()
+    };
+    assert_eq!((late(&asks, "paused"), late(&asks, "blocked")), (0, 1));
+    let plain = [led(0, None, 1, 9), led(2, None, 1, 13)];
+    let mut facts = Facts { asks: plain.to_vec(), quiet: vec![quiet], ..fair() };
+    assert_eq!(problems(&facts).iter().filter(|problem| problem.contains("while paused")).count(), 1);
+    facts.pages[0].fate = Fate::Redirect(2);
+    assert_eq!(problems(&facts).iter().filter(|problem| problem.contains("while paused")).count(), 0);
+    let other = [asks[0], led(1, Some(0), 2, 13), led(2, Some(1), 2, 16)];
+    assert_eq!((late(&asks[1..], "paused"), late(&other, "paused")), (1, 1), "begun in it, or by another");
+}
+
+#[test]
 fn a_dead_letter_that_is_sent_again_is_fetched_unless_redis_forgot_the_order() {
     let replayed = |kind| {
         let mut facts = fair();
