@@ -99,7 +99,7 @@ impl Callers {
         }
         // Anybody can ask under any number of names.
         if runner.access.is_empty() {
-            return self.strangers.check(&Caller::Address(Peer::of(&head.extensions)));
+            return self.calls.check(&Caller::Address(Peer::of(&head.extensions)));
         }
         Peer::note_known(&head.extensions);
         self.calls.check(&Caller::Runner(runner.name.clone()))

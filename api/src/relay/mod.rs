@@ -46,6 +46,7 @@ use self::caller::Callers;
 use self::calls::Serve;
 use self::projects::Projects;
 use self::requests::FileRequests;
+use self::session::Session;
 use self::sessions::Sessions;
 pub(crate) use self::spiders::CrawlSpider;
 use self::spiders::Spiders;
@@ -229,11 +230,7 @@ async fn call<C: Serve>(State(relay): State<Arc<Relay>>, request: Request) -> Re
         let session = relay.callers.in_session(&relay.sessions, &head)?;
         let _permit = session.permit()?;
         let number = head.headers.get(NUMBER).and_then(|number| number.to_str().ok()?.parse().ok());
-        let request = Request::from_parts(head, body);
-        // What is read takes several times its size, until the call is carried out.
-        let mib = (length(&request, MAX_BODY_BYTES)? >> 20) as u32 + 1;
-        let _memory = Arc::clone(&session.bodies).acquire_many_owned(mib).await;
-        let call: C = read(request, MAX_BODY_BYTES).await?;
+        let call: C = read_in(&session, Request::from_parts(head, body)).await?;
         match (call.slot(), number) {
             (Some(slot), Some(number)) => {
                 session.replies.once(slot, number, || call.answer(Arc::clone(&session))).await
@@ -242,6 +239,13 @@ async fn call<C: Serve>(State(relay): State<Arc<Relay>>, request: Request) -> Re
         }
     };
     response(answering().await)
+}
+
+/// Reads the body of a call in a session, when those that are being read leave room for it.
+async fn read_in<C: Call>(session: &Session, request: Request) -> std::result::Result<C, Problem> {
+    let mib = (length(&request, MAX_BODY_BYTES)? >> 20) as u32 + 1;
+    let _memory = session.bodies.acquire_many(mib).await;
+    read(request, MAX_BODY_BYTES).await
 }
 
 /// Reads the body of a call, of at most this many bytes.

@@ -47,7 +47,7 @@ pub(crate) struct Session {
     /// The runner, as it was looked up last.
     runner: Mutex<Arc<Runner>>,
     /// The MiB that bodies of calls may still take.
-    pub(super) bodies: Arc<Semaphore>,
+    pub(super) bodies: Semaphore,
     /// Whether everything was given back.
     is_released: tokio::sync::Mutex<bool>,
     /// Cancelled at the end.
@@ -67,8 +67,6 @@ struct State {
     spiders: HashMap<SpiderName, ProjectName>,
     /// The work that has ended lately.
     ended: Recent<Claim>,
-    /// The tasks whose ends are in the list of ended tasks.
-    listed: Recent<Claim>,
     /// The robots.txt that the runner was asked to fetch.
     robots: Recent<RobotsKey>,
     /// When a refusal was logged last.
@@ -100,10 +98,9 @@ impl<T> Default for Recent<T> {
 }
 
 impl<T: Clone + Eq + std::hash::Hash> Recent<T> {
-    /// Returns whether it is new.
-    fn add(&mut self, value: T) -> bool {
+    fn add(&mut self, value: T) {
         if !self.known.insert(value.clone()) {
-            return false;
+            return;
         }
         self.order.push_back(value);
         if self.order.len() > MAX_REMEMBERED
@@ -111,7 +108,6 @@ impl<T: Clone + Eq + std::hash::Hash> Recent<T> {
         {
             self.known.remove(&oldest);
         }
-        true
     }
 
     fn has(&self, value: &T) -> bool {
@@ -146,7 +142,7 @@ impl Session {
             frontier,
             replies,
             runner: Mutex::new(Arc::new(runner)),
-            bodies: Arc::new(Semaphore::new(BODIES_MIB)),
+            bodies: Semaphore::new(BODIES_MIB),
             is_released: tokio::sync::Mutex::new(false),
             ended,
             stop,
@@ -249,13 +245,8 @@ impl Session {
         state.held.values().any(|held| held.spider.spider.session_id().is_some_and(|id| id.owner == *owner))
     }
 
-    /// Notes that the end of a task is listed. Returns whether it was not before.
-    pub(super) fn note_end(&self, task: Claim) -> bool {
-        self.state.lock().listed.add(task)
-    }
-
     pub(super) fn note_robots(&self, key: &RobotsKey) {
-        let _ = self.state.lock().robots.add(key.clone());
+        self.state.lock().robots.add(key.clone());
     }
 
     /// Returns whether the runner was asked to fetch a robots.txt.

@@ -58,8 +58,13 @@ impl Callers {
             return Err(self.unknown(head));
         };
         self.names.insert(*key.as_bytes(), runner.name.clone());
-        Peer::note_known(&head.extensions);
-        self.calls.check(&Caller::Runner(runner.name.clone()))?;
+        // Anybody can make any number of workers.
+        if runner.access.is_empty() {
+            self.calls.check(&Caller::Address(Peer::of(&head.extensions)))?;
+        } else {
+            Peer::note_known(&head.extensions);
+            self.calls.check(&Caller::Runner(runner.name.clone()))?;
+        }
         Ok(runner)
     }
 

@@ -183,14 +183,18 @@ async fn what_a_lost_project_had_is_read_no_more() {
 }
 
 #[tokio::test]
-async fn only_names_of_hosts_are_pushed_back() {
+async fn only_names_of_hosts_and_groups_are_pushed_back() {
     let serving = Serving::start().await;
     let liar = Liar::join(serving.runner("liar").await).await;
-    for key in ["a b", "\u{1b}[2J", "<script>", &"x".repeat(301)] {
+    let long = "x".repeat(301);
+    let odd = ["a b", "\u{1b}[2J", "<script>", &long, "@\u{1b}[2J"].map(|key| (key, false));
+    let usual = ["site.example", "192.0.2.1/32", "2001:db8::/64", "@große <Seiten> 1"].map(|key| (key, true));
+    for (key, is_one) in odd.into_iter().chain(usual) {
         let second = Duration::from_secs(1);
         let terms = BackoffTerms { asked: None, base: second, jitter: 0.0, most: second };
         let refusal = BackoffRequest { status: 429, terms, crawl: None };
-        assert!(is_refused(&liar.call(PushBack { key: HostKey::from_text(key), refusal }).await), "{key}");
+        let pushed = liar.call(PushBack { key: HostKey::from_text(key), refusal }).await;
+        assert_eq!((pushed.is_ok(), is_refused(&pushed)), (is_one, !is_one), "{key}");
     }
 }
 

@@ -29,7 +29,7 @@ pub struct Page {
     pub referrer: Option<Key>,
     /// Its items.
     pub items: Vec<Item>,
-    /// How it was fetched; `None` if no sink keeps that ([`Sink::keeps_responses`]).
+    /// The request and the response; `None` if no sink keeps that ([`Sink::keeps_responses`]).
     pub exchange: Option<Exchange>,
 }
 

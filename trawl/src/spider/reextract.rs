@@ -21,7 +21,7 @@ use trawl_common::spider::item::Item;
 use trawl_common::spider::{Render, Required, SpiderOverrides};
 use trawl_common::web::response::Response;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
-use trawl_extract::{Extraction, ItemPage, Missing, Tried, Untried};
+use trawl_extract::{Extracted, Extraction, ItemPage, Missing, Tried, Untried};
 use trawl_web::{MemoryBudget, read_archived};
 
 use super::trial::Trial;
@@ -116,7 +116,7 @@ impl Args {
     }
 }
 
-/// What was read.
+/// The numbers of things read.
 #[derive(Default, Serialize)]
 struct Counts {
     pages: u64,
@@ -216,9 +216,8 @@ impl Run<'_> {
             response: &response,
             depth: noted.depth,
         };
-        let referrer = noted.referrer.as_ref().filter(|_| path.is_some());
-        let referrer = referrer.map(|key| key.page().map_or_else(|| key.to_string(), String::from));
-        let item = |extracted: trawl_extract::Extracted| Item {
+        let referrer = noted.referrer.as_ref().filter(|_| path.is_some()).map(Key::page_or_task);
+        let item = |extracted: Extracted| Item {
             path: path.clone(),
             referrer: referrer.clone(),
             ..extracted.into_item(&page)

@@ -38,11 +38,14 @@ impl Serve for Reserve {
     }
 }
 
-/// Checks that a key has the form of one.
+/// Checks that a key has the form of one. Settings may call a group anything.
 fn check_key(key: &HostKey) -> Result<()> {
     let text = key.as_str();
-    let is_one = text.len() <= MAX_KEY && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'<');
-    check(is_one, "that is no name of a host")
+    let is_one = match text.strip_prefix('@') {
+        Some(group) => !group.contains(char::is_control),
+        None => text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'<'),
+    };
+    check(is_one && text.len() <= MAX_KEY, "that is no name of a host")
 }
 
 /// Returns a request for a slot that keeps others from the host for no longer than an honest one might.

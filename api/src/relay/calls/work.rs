@@ -1,6 +1,6 @@
 //! The calls about work: it is handed out, started, held, settled and given back.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -192,14 +192,17 @@ impl Serve for Settle {
         let (mut places, mut named, mut batch) = (Vec::new(), Vec::new(), Vec::new());
         for (at, mut outcome) in self.batch.into_iter().enumerate() {
             let Some(held) = session.held(&outcome.claim) else { continue };
-            if let Disposition::Finish(completion) = &mut outcome.disposition {
-                let by = &held.message.crawl.spider;
-                let is_accepted =
-                    |to: &SpiderName| owners.contains_key(to) || session.relay.requests.accepts(to, by);
-                completion.elsewhere.retain(|(to, _)| is_accepted(to));
-            }
             if !seen.insert(outcome.claim.clone()) {
                 continue;
+            }
+            if let Disposition::Finish(completion) = &mut outcome.disposition {
+                let (by, requests) = (&held.message.crawl.spider, &session.relay.requests);
+                // Whether a spider is known is looked up once, as that reads a file.
+                let mut known = HashMap::new();
+                completion.elsewhere.retain(|(to, _)| {
+                    let accepts = || owners.contains_key(to) || requests.accepts(to, by);
+                    *known.entry(to.clone()).or_insert_with(accepts)
+                });
             }
             let spider = Arc::clone(&held.spider);
             named.push(match &outcome.disposition {

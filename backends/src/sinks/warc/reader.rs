@@ -23,7 +23,7 @@ pub struct WarcReader {
     max_message: u64,
     /// The number of records so far.
     records: u64,
-    /// What trawl noted of a response, with its id.
+    /// The notes about the response with this id.
     noted: Option<(String, Noted)>,
 }
 
@@ -36,11 +36,11 @@ pub struct Archived {
     pub fetched_at: UnixMs,
     /// The HTTP message; `None` if it is too large.
     pub message: Option<Vec<u8>>,
-    /// What trawl noted, if trawl wrote the file.
+    /// The notes of trawl, if it wrote the file.
     pub noted: Option<Noted>,
 }
 
-/// What trawl notes of an archived page.
+/// The notes of trawl about an archived page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Noted {
     /// The key of the URL as it was admitted.

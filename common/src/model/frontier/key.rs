@@ -78,6 +78,11 @@ impl Key {
         }
     }
 
+    /// Returns the URL of a page, or the key of a task: what items name as their referrer.
+    pub fn page_or_task(&self) -> String {
+        self.page().map_or_else(|| self.to_string(), String::from)
+    }
+
     /// Returns the task's key, if it is one.
     pub fn task(&self) -> Option<&TaskKey> {
         match self {

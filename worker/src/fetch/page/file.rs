@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use trawl_common::frontier::Request;
 use trawl_common::frontier::limit::LeftOut;
 use trawl_common::frontier::outcome::Outcome;
+use trawl_common::frontier::{Key, Request};
 use trawl_common::host_schedules::HostPermit;
 use trawl_common::metrics;
 use trawl_common::ports::{FileContent, Page};
@@ -87,7 +87,7 @@ async fn download(
     let fields = fields(place, content, &kind, pixels, &carried.values);
     let extracted = Extracted { rule: Some(name.to_owned()), number: 0, fields };
     let item = Item {
-        referrer: claimed.message.referrer.as_ref().map(super::read::page_or_task),
+        referrer: claimed.message.referrer.as_ref().map(Key::page_or_task),
         path: Some(carried.path_to(name)),
         ..item(claimed, &claimed.url, &response, extracted)
     };

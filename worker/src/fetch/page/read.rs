@@ -197,18 +197,13 @@ fn items_as(
         Form::Own => &claimed.url,
         Form::Of(url) => url,
     };
-    let referrer = claimed.message.referrer.as_ref().filter(|_| path.is_some()).map(page_or_task);
+    let referrer = claimed.message.referrer.as_ref().filter(|_| path.is_some()).map(Key::page_or_task);
     let of_page = |extracted| Item {
         path: path.clone(),
         referrer: referrer.clone(),
         ..item(claimed, url, response, extracted)
     };
     extracted.into_iter().map(of_page).collect()
-}
-
-/// Returns the URL of a page, or the key of a task.
-pub(super) fn page_or_task(key: &Key) -> String {
-    key.page().map_or_else(|| key.to_string(), String::from)
 }
 
 /// Returns the page for the sinks: its items, and the response if a sink keeps responses.
@@ -220,10 +215,11 @@ fn page(claimed: &ClaimedUrl, history: &RememberedPage, items: Vec<Item>, respon
         let hop = response.redirected_to.as_ref();
         let validators = history.validators_for(hop);
         let request = spider.fetcher.request_headers(hop.unwrap_or(url), &validators);
-        // What it sets may open somebody's account to whoever reads the archive.
-        let without_cookies = || response.headers.iter().filter(|(name, _)| *name != "set-cookie").collect();
-        let headers = spider.session.as_ref().map(|_| without_cookies());
-        let headers = headers.unwrap_or_else(|| response.headers.clone());
+        let headers = match &spider.session {
+            None => response.headers.clone(),
+            // What it sets may open somebody's account to whoever reads the archive.
+            Some(_) => response.headers.iter().filter(|(name, _)| *name != "set-cookie").collect(),
+        };
         let data = claimed.request().and_then(|request| request.new.data.clone());
         Exchange { request, response: Response { headers, ..response }, depth: message.depth, data }
     });
