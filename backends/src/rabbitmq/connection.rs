@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_rs::{Runtime, Tokio};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use lapin::ConnectionProperties;
 use lapin::tcp::AsyncTcpStream;
 use lapin::uri::AMQPUri;
-use lapin::{Connection, ConnectionProperties};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -18,6 +20,7 @@ use trawl_common::metrics;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::{self, ServerUrl};
 
+use super::erased::Connection;
 use super::screen::{ByteStream, Screened, Screening, ServerVersion};
 use crate::tls::{self, Authority};
 
@@ -88,7 +91,7 @@ impl Endpoint {
         match connecting.await {
             Ok(Ok(connection)) => {
                 metrics::connected();
-                Ok(connection)
+                Ok(Connection::new(connection))
             }
             Ok(Err(error)) => {
                 let hint = match &error {
@@ -108,21 +111,24 @@ impl Endpoint {
 }
 
 /// Opens a connection whose frames are screened before the client library reads them.
-async fn connect(
-    url: &ServerUrl,
-    name: &str,
+fn connect<'a>(
+    url: &'a ServerUrl,
+    name: &'a str,
     tls: Option<TlsConnector>,
     version: ServerVersion,
-) -> lapin::Result<Connection> {
-    let properties = ConnectionProperties::default().with_connection_name(name.into());
-    let mut uri: AMQPUri = url.reveal().parse().map_err(io::Error::other)?;
-    uri.query.heartbeat.get_or_insert(HEARTBEAT);
-    let screening = Runtime::new(Screening(Tokio::current()));
-    let open = async move |uri: AMQPUri, _| {
-        let stream = open_stream(&uri.authority.host, uri.authority.port, tls.as_ref()).await?;
-        Ok(AsyncTcpStream::Plain(Screened::new(stream, version.clone())))
+) -> BoxFuture<'a, lapin::Result<lapin::Connection>> {
+    let connecting = async move {
+        let properties = ConnectionProperties::default().with_connection_name(name.into());
+        let mut uri: AMQPUri = url.reveal().parse().map_err(io::Error::other)?;
+        uri.query.heartbeat.get_or_insert(HEARTBEAT);
+        let screening = Runtime::new(Screening(Tokio::current()));
+        let open = async move |uri: AMQPUri, _| {
+            let stream = open_stream(&uri.authority.host, uri.authority.port, tls.as_ref()).await?;
+            Ok(AsyncTcpStream::Plain(Screened::new(stream, version.clone())))
+        };
+        lapin::Connection::connector(uri, screening, open, properties).await
     };
-    Connection::connector(uri, screening, open, properties).await
+    connecting.boxed()
 }
 
 async fn open_stream(host: &str, port: u16, tls: Option<&TlsConnector>) -> io::Result<Box<dyn ByteStream>> {

@@ -11,7 +11,6 @@ use async_trait::async_trait;
 use futures::Stream;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions};
 use lapin::types::FieldTable;
-use lapin::{Channel, Connection};
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio_util::task::AbortOnDropHandle;
@@ -27,6 +26,7 @@ use super::acks::{Ack, Acks};
 use super::channel::answered;
 use super::codec::Trust;
 use super::connection::failed;
+use super::erased::{Channel, Connection, Incoming};
 use super::layout::Layout;
 use super::{codec, names, passive};
 
@@ -58,7 +58,7 @@ impl ConsumerSession {
         layout: &Arc<Layout>,
         trust: &Trust,
     ) -> Result<(Arc<Self>, RabbitConsumer)> {
-        let channel = answered(connection.create_channel()).await.map_err(failed)?;
+        let channel = connection.channel().await?;
         // A quarter of the window may wait for a straggler before acknowledgements are sent singly.
         let acks = AsyncMutex::new(Acks::new(usize::from(prefetch) / 4));
         let is_flushing = AtomicBool::new(false);
@@ -90,10 +90,9 @@ impl ConsumerSession {
         }
     }
 
-    async fn consume(&self, queue: &str) -> Result<lapin::Consumer> {
+    async fn consume(&self, queue: &str) -> Result<Incoming> {
         let (tag, options) = (format!("trawl.{queue}"), BasicConsumeOptions::default());
-        let consuming = self.channel.basic_consume(queue.into(), tag.into(), options, FieldTable::default());
-        answered(consuming).await.map_err(failed)
+        self.channel.consume(queue, tag, options, FieldTable::default()).await
     }
 
     /// Acknowledges deliveries, at once or after a moment.
@@ -148,11 +147,7 @@ impl ConsumerSession {
 }
 
 /// Consumes the queues of other programs that settings name, each once it exists: they may be declared later.
-async fn search(
-    session: Arc<ConsumerSession>,
-    layout: Arc<Layout>,
-    tell: mpsc::UnboundedSender<lapin::Consumer>,
-) {
+async fn search(session: Arc<ConsumerSession>, layout: Arc<Layout>, tell: mpsc::UnboundedSender<Incoming>) {
     let mut missing: Vec<&str> = layout.queues.listen.iter().map(|queue| queue.as_str()).collect();
     loop {
         let mut still = Vec::new();
@@ -186,7 +181,7 @@ async fn search(
     }
 }
 
-async fn look(session: &ConsumerSession, queue: &str) -> Result<Option<lapin::Consumer>> {
+async fn look(session: &ConsumerSession, queue: &str) -> Result<Option<Incoming>> {
     match passive::exists(&session.connection, queue).await? {
         true => session.consume(queue).await.map(Some),
         false => Ok(None),
@@ -197,9 +192,9 @@ async fn look(session: &ConsumerSession, queue: &str) -> Result<Option<lapin::Co
 pub(super) struct RabbitConsumer {
     session: u64,
     trust: Trust,
-    streams: Vec<(SourceQueue, lapin::Consumer)>,
+    streams: Vec<(SourceQueue, Incoming)>,
     /// Queues of other programs, as they are found.
-    found: mpsc::UnboundedReceiver<lapin::Consumer>,
+    found: mpsc::UnboundedReceiver<Incoming>,
     _search: AbortOnDropHandle<()>,
 }
 
@@ -220,7 +215,7 @@ impl RabbitConsumer {
         let mut batch = Vec::new();
         for (source, stream) in &mut self.streams {
             while batch.len() < max {
-                match Pin::new(&mut *stream).poll_next(context) {
+                match Pin::new(&mut **stream).poll_next(context) {
                     Poll::Ready(Some(Ok(delivery))) => {
                         let receipt = Receipt { session: self.session, tag: delivery.delivery_tag };
                         let content = codec::content(&delivery, *source, &self.trust);
@@ -249,7 +244,7 @@ impl RabbitConsumer {
     }
 }
 
-fn cancelled(stream: &lapin::Consumer) -> Error {
+fn cancelled(stream: &Incoming) -> Error {
     let text = format!("rabbitmq ended the consumer of {}: the queue was deleted or moved", stream.queue());
     Error::new(ErrorKind::Unavailable, text)
 }

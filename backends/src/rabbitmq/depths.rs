@@ -5,7 +5,6 @@ use std::time::Duration;
 use lapin::options::QueueDeclareOptions;
 use lapin::protocol::AMQPSoftError;
 use lapin::types::FieldTable;
-use lapin::{Channel, Connection};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 use trawl_common::frontier::ladder::RUNGS;
@@ -14,6 +13,7 @@ use trawl_common::settings;
 
 use super::channel::{answered, is_soft};
 use super::connection::{Endpoint, failed};
+use super::erased::{Channel, Connection};
 use super::names;
 
 /// Time that an answer is reused, so that many callers cost no more than one.
@@ -124,7 +124,7 @@ impl Looking<'_> {
     async fn at(&mut self, queue: String) -> Result<Option<Depth>> {
         let channel = match self.channel.take() {
             Some(open) => open,
-            None => answered(self.connection.create_channel()).await.map_err(failed)?,
+            None => self.connection.channel().await?,
         };
         let look = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
         match answered(channel.queue_declare(queue.into(), look, FieldTable::default())).await {

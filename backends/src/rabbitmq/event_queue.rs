@@ -6,7 +6,6 @@ use lapin::options::{
     BasicAckOptions, BasicConsumeOptions, BasicGetOptions, BasicQosOptions, QueueDeleteOptions,
 };
 use lapin::types::FieldTable;
-use lapin::{Channel, Connection};
 use trawl_common::events::Pattern;
 use trawl_common::names::SubscriberName;
 use trawl_common::ports::{Error, ErrorKind, Result};
@@ -14,6 +13,7 @@ use trawl_common::settings::{self, Queues};
 
 use super::channel::{answered, close};
 use super::connection::{Endpoint, failed};
+use super::erased::{Channel, Connection, Incoming};
 use super::layout::Layout;
 use super::{events, names, passive};
 
@@ -37,7 +37,7 @@ impl EventQueues {
     pub async fn open(&self, name: &SubscriberName, pattern: &Pattern) -> Result<EventQueue> {
         let (queue, connection) = (names::subscriber(name), self.broker.open("trawl events").await?);
         events::subscriber(&connection, &self.layout, &queue, pattern).await?;
-        let channel = answered(connection.create_channel()).await.map_err(failed)?;
+        let channel = connection.channel().await?;
         Ok(EventQueue { queue, channel, coming: None, _connection: connection })
     }
 
@@ -47,7 +47,7 @@ impl EventQueues {
         if !passive::exists(&connection, &queue).await? {
             return Ok(false);
         }
-        let channel = answered(connection.create_channel()).await.map_err(failed)?;
+        let channel = connection.channel().await?;
         answered(channel.queue_delete(queue.into(), QueueDeleteOptions::default())).await.map_err(failed)?;
         Ok(true)
     }
@@ -59,7 +59,7 @@ pub struct EventQueue {
     queue: String,
     channel: Channel,
     /// The consumer, once somebody waits for events.
-    coming: Option<lapin::Consumer>,
+    coming: Option<Incoming>,
     /// Closes when dropped.
     _connection: Connection,
 }
@@ -105,11 +105,10 @@ impl EventQueue {
     }
 }
 
-async fn consume(channel: &Channel, queue: &str) -> Result<lapin::Consumer> {
+async fn consume(channel: &Channel, queue: &str) -> Result<Incoming> {
     answered(channel.basic_qos(PREFETCH, BasicQosOptions::default())).await.map_err(failed)?;
     let options = BasicConsumeOptions::default();
-    let consuming = channel.basic_consume(queue.into(), "".into(), options, FieldTable::default());
-    answered(consuming).await.map_err(failed)
+    channel.consume(queue, String::new(), options, FieldTable::default()).await
 }
 
 fn received(delivery: Delivery) -> Received {

@@ -1,12 +1,13 @@
 //! Events on the exchange `events`, and the queues that receive them.
 
 use lapin::types::FieldTable;
-use lapin::{BasicProperties, Connection, ExchangeKind};
+use lapin::{BasicProperties, ExchangeKind};
 use trawl_common::events::{Event, Pattern};
 use trawl_common::ports::Result;
 use trawl_common::settings::Topology;
 
 use super::arguments::Arguments;
+use super::erased::Connection;
 use super::layout::Layout;
 use super::publisher::Outgoing;
 use super::seal::{Purpose, Seal};

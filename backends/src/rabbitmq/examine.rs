@@ -1,11 +1,11 @@
 //! Checks of RabbitMQ before a fleet relies on it.
 
-use lapin::Connection;
 use trawl_common::finding::Finding;
 use trawl_common::ports::Result;
 use trawl_common::settings::{self, QueueType, Queues};
 
 use super::connection::Endpoint;
+use super::erased::Connection;
 use super::layout::Layout;
 use super::topology::Declaring;
 use super::{names, passive};

@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use lapin::BasicProperties;
 use lapin::options::BasicConsumeOptions;
 use lapin::types::FieldTable;
-use lapin::{BasicProperties, Connection};
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 use tracing::debug;
 use trawl_common::ports::Result;
 use trawl_common::settings::{self, Queues};
 
-use super::channel::answered;
-use super::connection::{Endpoint, failed};
+use super::connection::Endpoint;
+use super::erased::{Connection, Incoming};
 use super::layout::Layout;
 use super::names;
 use super::publisher::{Outgoing, Publisher};
@@ -34,7 +34,7 @@ pub struct JobWakeUps {
 struct Taking {
     /// Closes when dropped.
     _connection: Connection,
-    wake_ups: lapin::Consumer,
+    wake_ups: Incoming,
 }
 
 impl JobWakeUps {
@@ -85,10 +85,10 @@ impl JobWakeUps {
     async fn take(&self) -> Result<Taking> {
         let connection = self.broker.open("trawl jobs").await?;
         Topology::Consuming(Arc::clone(&self.layout), Tasks::Left).declare(&connection).await?;
-        let channel = answered(connection.create_channel()).await.map_err(failed)?;
+        let channel = connection.channel().await?;
         let options = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
         let tag = format!("trawl.{}", names::JOBS);
-        let consuming = channel.basic_consume(names::JOBS.into(), tag.into(), options, FieldTable::default());
-        Ok(Taking { wake_ups: answered(consuming).await.map_err(failed)?, _connection: connection })
+        let wake_ups = channel.consume(names::JOBS, tag, options, FieldTable::default()).await?;
+        Ok(Taking { wake_ups, _connection: connection })
     }
 }

@@ -14,6 +14,7 @@ mod connection;
 mod consumer;
 mod control_log;
 mod depths;
+mod erased;
 mod event_queue;
 mod events;
 mod examine;

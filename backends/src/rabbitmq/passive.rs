@@ -4,7 +4,7 @@
 use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
 use lapin::protocol::AMQPSoftError;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
-use lapin::{Channel, Connection, ExchangeKind, Queue};
+use lapin::{ExchangeKind, Queue};
 use tracing::warn;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::Topology;
@@ -12,6 +12,7 @@ use trawl_common::settings::Topology;
 use super::arguments::{Arguments, shown};
 use super::channel::{answered, close, durable, is_precondition_failed, is_soft};
 use super::connection::failed;
+use super::erased::{Channel, Connection};
 use super::layout::Layout;
 use super::names;
 
@@ -46,7 +47,7 @@ pub(super) async fn complete(
 
 /// Declares a missing queue. Returns whether trawl has the permission.
 pub(super) async fn declare(connection: &Connection, name: &str, table: FieldTable) -> Result<bool> {
-    let channel = answered(connection.create_channel()).await.map_err(failed)?;
+    let channel = connection.channel().await?;
     let declared = answered(channel.queue_declare(name.into(), durable(), table)).await.map(drop);
     allowed(&channel, declared).await
 }
@@ -60,13 +61,13 @@ pub(super) async fn feed(
     queues: &[(&str, &str)],
 ) -> Result<()> {
     let none = FieldTable::default;
-    let channel = answered(connection.create_channel()).await.map_err(failed)?;
+    let channel = connection.channel().await?;
     let options = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
     let declared = answered(channel.exchange_declare(exchange.into(), kind, options, none())).await;
     allowed(&channel, declared).await?;
     for (queue, key) in queues {
         if exists(connection, queue).await? {
-            let channel = answered(connection.create_channel()).await.map_err(failed)?;
+            let channel = connection.channel().await?;
             let options = QueueBindOptions::default();
             let bound = channel.queue_bind((*queue).into(), exchange.into(), (*key).into(), options, none());
             let bound = answered(bound).await;
@@ -134,7 +135,7 @@ pub(super) async fn is_idle(connection: &Connection, name: &str) -> Result<bool>
 }
 
 async fn look(connection: &Connection, name: &str) -> Result<Option<Queue>> {
-    let channel = answered(connection.create_channel()).await.map_err(failed)?;
+    let channel = connection.channel().await?;
     let look = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
     match answered(channel.queue_declare(name.into(), look, FieldTable::default())).await {
         Ok(queue) => {
@@ -164,7 +165,7 @@ async fn differences(
     let (mut options, mut table) = (durable(), arguments.table());
     let mut all = Vec::new();
     while all.len() < MAX_DIFFERENCES {
-        let channel = answered(connection.create_channel()).await.map_err(failed)?;
+        let channel = connection.channel().await?;
         let error = match answered(channel.queue_declare(name.into(), options, table.clone())).await {
             Ok(_) => {
                 close(&channel).await;

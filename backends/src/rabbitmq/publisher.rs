@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
-use lapin::{BasicProperties, Channel, Confirmation, Connection};
+use lapin::{BasicProperties, Confirmation};
 use tokio::sync::Mutex;
 use trawl_common::metrics;
 use trawl_common::ports::{Error, ErrorKind, Result};
 
 use super::channel::answered;
 use super::connection::{Endpoint, failed};
+use super::erased::{Channel, Connection};
 use super::passive;
 use super::topology::{self, Topology};
 
@@ -58,13 +60,17 @@ impl Publisher {
     /// After an error the connection is dropped, with everything that it has not yet sent: a blocked one would
     /// pile that up, and a channel that turned to a queue's dead leader goes on refusing for ever (seen on
     /// RabbitMQ 3.10). The next connection declares the queues again, which may be missing.
-    pub(super) async fn send(&self, outgoing: impl IntoIterator<Item = Outgoing> + Send) -> Result<()> {
-        let channel = self.channel().await?;
-        let sent = send_on(&channel, outgoing).await;
-        if sent.is_err() {
-            self.give_up(&channel).await;
-        }
-        sent
+    pub(super) fn send(&self, outgoing: impl IntoIterator<Item = Outgoing>) -> BoxFuture<'_, Result<()>> {
+        let outgoing: Vec<Outgoing> = outgoing.into_iter().collect();
+        let sending = async move {
+            let channel = self.channel().await?;
+            let sent = send_on(&channel, outgoing).await;
+            if sent.is_err() {
+                self.give_up(&channel).await;
+            }
+            sent
+        };
+        sending.boxed()
     }
 
     /// Returns the maximum time until everything that is parked now has come back.
@@ -88,7 +94,7 @@ impl Publisher {
     async fn give_up(&self, channel: &Channel) {
         let mut link = self.link.lock().await;
         // Another sender may have opened a new one meanwhile.
-        if link.as_ref().is_some_and(|link| link.channel == *channel) {
+        if link.as_ref().is_some_and(|link| *link.channel == **channel) {
             *link = None;
         }
     }
@@ -102,7 +108,7 @@ impl Publisher {
         *link = None;
         let connection = self.broker.open("trawl publisher").await?;
         self.topology.declare(&connection).await?;
-        let channel = answered(connection.create_channel()).await.map_err(failed)?;
+        let channel = connection.channel().await?;
         answered(channel.confirm_select(ConfirmSelectOptions::default())).await.map_err(failed)?;
         *link = Some(Link { connection, channel: channel.clone() });
         Ok(channel)

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use futures::{FutureExt, StreamExt};
+use lapin::BasicProperties;
 use lapin::options::BasicAckOptions;
 use lapin::types::FieldTable;
-use lapin::{BasicProperties, Channel, Connection};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
@@ -16,6 +16,7 @@ use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::text::printable;
 
 use super::connection::Endpoint;
+use super::erased::{Channel, Connection, Incoming};
 use super::publisher::{Outgoing, Publisher};
 use super::seal::{Author, Purpose, Seal};
 use super::stream::{self, StreamStart};
@@ -37,7 +38,7 @@ pub(crate) struct SignedStream {
 /// Reads the stream without using its content. A broker that is emptied closes its connections, and deleting the stream
 /// ends the reading: until either happens, the stream still has all entries.
 pub(crate) struct Witness {
-    consumer: lapin::Consumer,
+    consumer: Incoming,
     _channel: Channel,
     connection: Connection,
 }

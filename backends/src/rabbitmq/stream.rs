@@ -1,16 +1,17 @@
 //! Reading a stream from any position, to its end when reading began and beyond.
 
 use futures::StreamExt;
+use lapin::BasicProperties;
 use lapin::message::Delivery;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicQosOptions, ConfirmSelectOptions};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
-use lapin::{BasicProperties, Channel, Connection};
 use tokio::time::timeout;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::time::UnixMs;
 
 use super::channel::{ANSWER_TIMEOUT, answered};
 use super::connection::failed;
+use super::erased::{Channel, Connection, Incoming};
 use super::publisher::{self, Outgoing};
 
 // The header of a mark: a message that is no entry, by which a reader finds the end of the stream.
@@ -58,7 +59,7 @@ pub(super) async fn read(
 pub struct StreamReader {
     stream: &'static str,
     end: u64,
-    consumer: lapin::Consumer,
+    consumer: Incoming,
     channel: Channel,
     /// Closes when dropped.
     _connection: Connection,
@@ -140,8 +141,8 @@ pub(super) async fn consume(
     stream: &str,
     from: StreamStart,
     prefetch: u16,
-) -> Result<(Channel, lapin::Consumer)> {
-    let channel = answered(connection.create_channel()).await.map_err(failed)?;
+) -> Result<(Channel, Incoming)> {
+    let channel = connection.channel().await?;
     answered(channel.basic_qos(prefetch, BasicQosOptions::default())).await.map_err(failed)?;
     let place = match from {
         StreamStart::First => AMQPValue::LongString("first".into()),
@@ -153,15 +154,13 @@ pub(super) async fn consume(
     arguments.insert(ShortString::from(OFFSET), place);
     let options = BasicConsumeOptions::default();
     let tag = format!("trawl.{stream}");
-    let consumer = answered(channel.basic_consume(stream.into(), tag.into(), options, arguments))
-        .await
-        .map_err(failed)?;
+    let consumer = channel.consume(stream, tag, options, arguments).await?;
     // The broker confirms the consumer before it finds the position; but it answers this call after that.
     answered(channel.confirm_select(ConfirmSelectOptions::default())).await.map_err(failed)?;
     Ok((channel, consumer))
 }
 
-async fn next(consumer: &mut lapin::Consumer, stream: &str) -> Result<Delivery> {
+async fn next(consumer: &mut Incoming, stream: &str) -> Result<Delivery> {
     match consumer.next().await {
         Some(delivery) => delivery.map_err(failed),
         None => Err(Error::new(

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lapin::ExchangeKind;
 use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
-use lapin::{Channel, Connection, ExchangeKind};
 use trawl_common::frontier::ladder::RUNGS;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::ports::{Error, ErrorKind, Result};
@@ -14,6 +14,7 @@ use trawl_common::settings::{self, Items};
 use super::arguments::{self, Arguments};
 use super::channel::{answered, close, durable, is_precondition_failed};
 use super::connection::failed;
+use super::erased::{Channel, Connection};
 use super::layout::Layout;
 use super::{events, names, passive};
 
@@ -203,7 +204,7 @@ impl Stream {
                 }
             };
         }
-        let channel = answered(connection.create_channel()).await.map_err(failed)?;
+        let channel = connection.channel().await?;
         let declared = answered(channel.queue_declare(self.name.into(), durable(), self.table())).await;
         declared.map_err(|error| refused("stream", self.name, self.settings, &error))?;
         if let Some(name) = self.exchange {
@@ -237,7 +238,7 @@ impl Stream {
 
 /// The longest time that messages on the fullest rung can still be in transit; zero if all rungs are empty.
 pub(super) async fn longest_parked(connection: &Connection) -> Result<Duration> {
-    let channel = answered(connection.create_channel()).await.map_err(failed)?;
+    let channel = connection.channel().await?;
     let mut longest = Duration::ZERO;
     for rung in RUNGS {
         let look = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
@@ -261,7 +262,7 @@ pub(super) struct Declaring<'a> {
 
 impl<'a> Declaring<'a> {
     pub(super) async fn on(connection: &'a Connection) -> Result<Self> {
-        let channel = answered(connection.create_channel()).await.map_err(failed)?;
+        let channel = connection.channel().await?;
         Ok(Self { connection, channel, conflicts: Vec::new() })
     }
 
@@ -285,7 +286,7 @@ impl<'a> Declaring<'a> {
             return Err(failed(error));
         }
         self.conflicts.push(conflict(what, name, &error));
-        self.channel = answered(self.connection.create_channel()).await.map_err(failed)?;
+        self.channel = self.connection.channel().await?;
         Ok(())
     }
 

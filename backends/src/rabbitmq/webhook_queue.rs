@@ -9,12 +9,13 @@ use std::time::Duration;
 use futures::StreamExt;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicQosOptions};
 use lapin::types::{AMQPValue, FieldTable};
-use lapin::{Acker, BasicProperties, Connection};
+use lapin::{Acker, BasicProperties};
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::{self, Queues};
 
 use super::channel::answered;
 use super::connection::{Endpoint, failed};
+use super::erased::{Connection, Incoming};
 use super::layout::Layout;
 use super::names;
 use super::publisher::{Outgoing, Publisher};
@@ -49,11 +50,10 @@ impl WebhookQueue {
     pub(crate) async fn take(&self, id: &str, at_once: u16) -> Result<Deliveries> {
         let connection = self.broker.open("trawl webhook").await?;
         self.topology.declare(&connection).await?;
-        let channel = answered(connection.create_channel()).await.map_err(failed)?;
+        let channel = connection.channel().await?;
         answered(channel.basic_qos(at_once, BasicQosOptions::default())).await.map_err(failed)?;
         let (queue, options) = (names::webhook(id), BasicConsumeOptions::default());
-        let consuming = channel.basic_consume(queue.into(), "".into(), options, FieldTable::default());
-        let coming = answered(consuming).await.map_err(failed)?;
+        let coming = channel.consume(&queue, String::new(), options, FieldTable::default()).await?;
         Ok(Deliveries { coming, seal: self.seal.clone(), _connection: connection })
     }
 
@@ -92,7 +92,7 @@ fn properties(headers: FieldTable) -> BasicProperties {
 
 /// The events for one webhook.
 pub(crate) struct Deliveries {
-    coming: lapin::Consumer,
+    coming: Incoming,
     seal: Seal,
     /// Closes when dropped.
     _connection: Connection,

@@ -104,6 +104,10 @@ fn times(log: &[Arrival]) -> Vec<Duration> {
     log.iter().map(|arrival| arrival.at).collect()
 }
 
+/// A rate whose interval is long beside the delays of a busy machine.
+const SLOW: &str = "2/s";
+const SLOW_INTERVAL: Duration = Duration::from_millis(500);
+
 /// Checks that requests came at this interval: all of them, and any two to four in a row. The latter may be closer by
 /// an eighth if a request before them was late, and one may be late by the delays of this machine.
 fn assert_paced(times: &[Duration], interval: Duration) {
@@ -261,13 +265,13 @@ async fn no_more_requests_are_under_way_than_settings_allow(engine: Engine) {
 
 async fn a_host_is_never_asked_more_often_than_its_rate(engine: Engine) {
     let world = ManyHosts::serve(&vec![Plan { pages: 12, ..Plan::default() }; 4]).await.unwrap();
-    let stats = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__RATE", "5/s")]).await;
+    let stats = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__RATE", SLOW)]).await;
     assert_eq!(&stats["done"], 48, "{stats}");
     for host in 0..4 {
         let log: Vec<Arrival> = world.log().into_iter().filter(|arrival| arrival.host == host).collect();
         // Including robots.txt.
         assert_eq!(log.len(), 13);
-        assert_paced(&times(&log), Duration::from_millis(200));
+        assert_paced(&times(&log), SLOW_INTERVAL);
     }
 }
 
@@ -286,11 +290,11 @@ async fn a_rate_that_no_timer_is_fine_enough_for_is_kept_and_the_crawl_ends(engi
 async fn hosts_of_a_group_share_a_rate(engine: Engine) {
     let world = ManyHosts::serve(&vec![Plan { pages: 5, ..Plan::default() }; 2]).await.unwrap();
     let hosts = [world.host(0), world.host(1)];
-    let file = format!("[[politeness.host]]\nhost = {hosts:?}\nrate = \"5/s\"\ngroup = \"one\"\n");
+    let file = format!("[[politeness.host]]\nhost = {hosts:?}\nrate = \"{SLOW}\"\ngroup = \"one\"\n");
     let stats = crawl_with(engine, &world.pages(), &[], &file).await;
     assert_eq!(&stats["done"], 10, "{stats}");
     assert_eq!(world.log().len(), 12);
-    assert_paced(&times(&world.log()), Duration::from_millis(200));
+    assert_paced(&times(&world.log()), SLOW_INTERVAL);
 }
 
 async fn a_host_that_many_robots_txt_redirect_to_is_asked_at_its_rate(engine: Engine) {
@@ -298,7 +302,7 @@ async fn a_host_that_many_robots_txt_redirect_to_is_asked_at_its_rate(engine: En
     let victim =
         Plan { robots: Some(Robots::Text("User-agent: *\nAllow: /\n".to_owned())), ..Plan::default() };
     let world = ManyHosts::serve(&[vec![victim], vec![origin; 20]].concat()).await.unwrap();
-    let stats = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__RATE", "5/s")]).await;
+    let stats = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__RATE", SLOW)]).await;
     assert_eq!(&stats["done"], 20, "{stats}");
     let log = world.log();
     assert_eq!(paths(&log, 0), ["/robots.txt"; 20]);
@@ -306,7 +310,7 @@ async fn a_host_that_many_robots_txt_redirect_to_is_asked_at_its_rate(engine: En
         assert_eq!(paths(&log, host), ["/robots.txt", "/page/0"]);
     }
     let victims: Vec<Arrival> = log.into_iter().filter(|arrival| arrival.host == 0).collect();
-    assert_paced(&times(&victims), Duration::from_millis(200));
+    assert_paced(&times(&victims), SLOW_INTERVAL);
 }
 
 async fn a_crawl_delay_slows_and_is_bounded(engine: Engine) {

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use trawl_testkit::many_hosts::{Arrival, ManyHosts, Plan};
 
 use crate::support::{Fleet, LIMIT, ends_well};
-use crate::{Engine, assert_paced, on_both_engines, paths, times};
+use crate::{Engine, SLOW, SLOW_INTERVAL, assert_paced, on_both_engines, paths, times};
 
 on_both_engines! {
     sitemaps_and_pages_of_a_host_share_its_rate
@@ -51,25 +51,24 @@ fn stderr_of(output: &Output) -> String {
 }
 
 async fn sitemaps_and_pages_of_a_host_share_its_rate(engine: Engine) {
-    let world = ManyHosts::serve(&[Plan { pages: 10, ..Plan::default() }]).await.unwrap();
-    let rate = [("TRAWL__POLITENESS__RATE", "5/s")];
-    let (stats, printed) = crawl(engine, &[world.url(0, "/index/10.xml")], &rate).await;
-    assert_eq!(&stats["done"], 10, "{stats} {printed}");
+    let world = ManyHosts::serve(&[Plan { pages: 5, ..Plan::default() }]).await.unwrap();
+    let rate = [("TRAWL__POLITENESS__RATE", SLOW)];
+    let (stats, printed) = crawl(engine, &[world.url(0, "/index/5.xml")], &rate).await;
+    assert_eq!(&stats["done"], 5, "{stats} {printed}");
     // The index, its parts, robots.txt and the pages.
     let times = times(&world.log());
-    assert_eq!(times.len(), 1 + 10 + 1 + 10);
-    assert_paced(&times, Duration::from_millis(200));
+    assert_eq!(times.len(), 1 + 5 + 1 + 5);
+    assert_paced(&times, SLOW_INTERVAL);
 }
 
 async fn a_host_that_many_sitemaps_redirect_to_is_asked_at_its_rate(engine: Engine) {
     let world = ManyHosts::serve(&vec![Plan { pages: 1, ..Plan::default() }; 21]).await.unwrap();
     let sources: Vec<String> = (1..=20).map(|host| world.url(host, "/away/0/0.xml")).collect();
-    // Slow enough that the delays of a busy machine are small beside the interval.
-    let (stats, printed) = crawl(engine, &sources, &[("TRAWL__POLITENESS__RATE", "3/s")]).await;
+    let (stats, printed) = crawl(engine, &sources, &[("TRAWL__POLITENESS__RATE", SLOW)]).await;
     assert_eq!(&stats["done"], 1, "{stats} {printed}");
     let victims: Vec<Arrival> = world.log().into_iter().filter(|arrival| arrival.host == 0).collect();
     assert_eq!(victims.iter().filter(|arrival| arrival.path == "/part/0.xml").count(), 20);
-    assert_paced(&times(&victims), Duration::from_millis(333));
+    assert_paced(&times(&victims), SLOW_INTERVAL);
 }
 
 async fn a_host_that_refuses_its_sitemap_is_left_alone_and_asked_again(engine: Engine) {

@@ -10,6 +10,8 @@ pub(crate) mod restore;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use redis::{RedisError, ScriptInvocation};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
@@ -64,7 +66,11 @@ impl RedisJournal {
     }
 
     /// Applies the journal to the store, if the store is behind.
-    pub(crate) async fn catch_up(&self) -> Result<()> {
+    pub(crate) fn catch_up(&self) -> BoxFuture<'_, Result<()>> {
+        self.apply_what_is_missing().boxed()
+    }
+
+    async fn apply_what_is_missing(&self) -> Result<()> {
         if !self.look().await?.is_behind {
             return Ok(());
         }
