@@ -23,7 +23,7 @@ pub(super) type Connection = Erased<lapin::Connection>;
 /// A channel of a connection.
 pub(super) type Channel = Erased<lapin::Channel>;
 
-/// What comes to a consumer on a channel.
+/// The deliveries to a consumer on a channel.
 pub(super) type Incoming = Erased<lapin::Consumer>;
 
 /// A value behind a type that says only that it may be sent and shared.
