@@ -68,12 +68,12 @@ async fn a_page_whose_browsers_die_is_rendered_alone_and_fails_without_stopping_
     shop(&site, 12);
     let links: String = (0..12).map(|hat| format!("<a href=/hat/{hat}></a>")).collect();
     site.page("/", format!("<a href=/kills></a>{links}"));
-    // From before its browser is killed, something is under way: else a slow machine could find it at rest first.
+    // It is never loaded, and so never at rest before its browser is killed, however slow the machine is.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let never = silent.local_addr().unwrap();
     site.page(
         "/kills",
-        format!("<h1>Kills</h1><script>fetch('http://{never}/'); fetch('/killing')</script>"),
+        format!("<h1>Kills</h1><script>fetch('/killing')</script><script src='http://{never}/'></script>"),
     );
     let workspace = Workspace::new(&site);
     let crawl = workspace.start(&[], &[("TRAWL__RETRY__MAX", "0")]);
