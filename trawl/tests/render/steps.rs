@@ -46,7 +46,7 @@ async fn a_list_that_grows_as_it_is_scrolled_is_read_to_its_end_at_its_hosts_pac
     endless_list(&site);
     let workspace = Workspace::new(&site);
     workspace.write("shop.toml", LIST);
-    let stats = stats(&workspace.crawl_with(&["--rate", "4/s"], &[]).await);
+    let stats = stats(&workspace.crawl_with(&["--rate", "2/s"], &[]).await);
     assert_eq!((&stats["done"], &stats["failed"]), (&json!(1), &json!(0)), "{stats}");
     let items = workspace.items();
     let names: BTreeSet<&str> = items.iter().map(|item| item["fields"]["name"].as_str().unwrap()).collect();
@@ -120,7 +120,7 @@ async fn where_a_click_leads_is_asked_at_the_hosts_pace_and_read_for_each_page_t
     let workspace = Workspace::new(&site);
     let spider = "render = 'always'\nsteps = [{ click = 'a.next' }, { wait = 'h1' }]\n[follow]\n[fields]\nname = 'h1::text'\n";
     workspace.write("shop.toml", spider);
-    let stats = stats(&workspace.crawl_with(&["--rate", "4/s"], &[]).await);
+    let stats = stats(&workspace.crawl_with(&["--rate", "2/s"], &[]).await);
     assert_eq!((&stats["done"], &stats["skipped"]), (&json!(2), &json!(0)), "{stats}");
     let there = json!(format!("{}/there", site.origin));
     let items = workspace.items();
