@@ -11,7 +11,7 @@ use trawl_testkit::script_site::{Arrival, ScriptSite};
 
 use crate::support::{SPIDER, Workspace, shop, stats};
 
-/// Checks that requests kept the pace of four a second: altogether, and each but for how long it took to arrive.
+/// Checks that requests kept the pace of two a second: altogether, and each but for how long it took to arrive.
 #[track_caller]
 pub(crate) fn check_pace(log: &[Arrival]) {
     let slot = Duration::from_millis(500);

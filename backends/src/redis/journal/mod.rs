@@ -67,27 +67,26 @@ impl RedisJournal {
 
     /// Applies the journal to the store, if the store is behind.
     pub(crate) fn catch_up(&self) -> BoxFuture<'_, Result<()>> {
-        self.apply_what_is_missing().boxed()
-    }
-
-    async fn apply_what_is_missing(&self) -> Result<()> {
-        if !self.look().await?.is_behind {
-            return Ok(());
-        }
-        let _turn = self.reading.lock().await;
-        let deadline = Instant::now() + LEASE_TIMEOUT;
-        loop {
-            let now = self.look().await?;
-            if !now.is_behind || self.try_take_in(&now.run).await? {
+        let catching_up = async {
+            if !self.look().await?.is_behind {
                 return Ok(());
             }
-            if Instant::now() > deadline {
-                let text =
-                    "another process has been taking in the stream journal for minutes: is it stopped?";
-                return Err(Error::new(ErrorKind::Unavailable, text));
+            let _turn = self.reading.lock().await;
+            let deadline = Instant::now() + LEASE_TIMEOUT;
+            loop {
+                let now = self.look().await?;
+                if !now.is_behind || self.try_take_in(&now.run).await? {
+                    return Ok(());
+                }
+                if Instant::now() > deadline {
+                    let text =
+                        "another process has been taking in the stream journal for minutes: is it stopped?";
+                    return Err(Error::new(ErrorKind::Unavailable, text));
+                }
+                sleep(CHECK_INTERVAL).await;
             }
-            sleep(CHECK_INTERVAL).await;
-        }
+        };
+        catching_up.boxed()
     }
 
     async fn look(&self) -> Result<Standing> {
