@@ -29,7 +29,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use trawl_common::frontier::message::Message;
@@ -73,6 +73,8 @@ pub(crate) struct Relay {
     engine: OnceCell<Arc<Engine>>,
     callers: Callers,
     sessions: Sessions,
+    /// The MiB that the bodies of calls may take that are carried out.
+    calls: Semaphore,
     stop: CancellationToken,
 }
 
@@ -121,6 +123,7 @@ impl Relay {
             engine,
             callers,
             sessions,
+            calls: Semaphore::new(MAX_BODY_BYTES >> 20),
             stop,
         })
     }
@@ -230,7 +233,7 @@ async fn call<C: Serve>(State(relay): State<Arc<Relay>>, request: Request) -> Re
         let session = relay.callers.in_session(&relay.sessions, &head)?;
         let _permit = session.permit()?;
         let number = head.headers.get(NUMBER).and_then(|number| number.to_str().ok()?.parse().ok());
-        let call: C = read_in(&session, Request::from_parts(head, body)).await?;
+        let (_memory, call): (_, C) = read_in(&relay, &session, Request::from_parts(head, body)).await?;
         match (call.slot(), number) {
             (Some(slot), Some(number)) => {
                 session.replies.once(slot, number, || call.answer(Arc::clone(&session))).await
@@ -241,15 +244,34 @@ async fn call<C: Serve>(State(relay): State<Arc<Relay>>, request: Request) -> Re
     response(answering().await)
 }
 
-/// Reads the body of a call in a session, when those that are being read leave room for it.
-async fn read_in<C: Call>(session: &Session, request: Request) -> std::result::Result<C, Problem> {
-    let mib = (length(&request, MAX_BODY_BYTES)? >> 20) as u32 + 1;
-    let _memory = session.bodies.acquire_many(mib).await;
-    read(request, MAX_BODY_BYTES).await
+/// Reads a call in a session, when those that are being read leave room for its body. As a call it may be twenty times as
+/// large, so the largest ones of all runners take turns, until each is carried out and the permit dropped.
+async fn read_in<'a, C: Call>(
+    relay: &'a Relay,
+    session: &Session,
+    request: Request,
+) -> std::result::Result<(Option<SemaphorePermit<'a>>, C), Problem> {
+    let mib = (length(&request, MAX_BODY_BYTES)? >> 20) as u32;
+    let _body = session.bodies.acquire_many(mib + 1).await;
+    let body = body(request, MAX_BODY_BYTES).await?;
+    let memory = match mib {
+        0 => None,
+        mib => relay.calls.acquire_many(mib).await.ok(),
+    };
+    Ok((memory, parse(&body)?))
+}
+
+/// Reads a call whose body has at most this many bytes.
+async fn read<C: Call>(request: Request, most: usize) -> std::result::Result<C, Problem> {
+    parse(&body(request, most).await?)
+}
+
+fn parse<C: Call>(body: &[u8]) -> std::result::Result<C, Problem> {
+    serde_json::from_slice(body).map_err(|error| Problem::malformed(format_args!("body: {error}")))
 }
 
 /// Reads the body of a call, of at most this many bytes.
-async fn read<C: Call>(request: Request, most: usize) -> std::result::Result<C, Problem> {
+async fn body(request: Request, most: usize) -> std::result::Result<Bytes, Problem> {
     let length = length(&request, most)?;
     let body = Limited::new(request.into_body(), length).collect();
     let body = timeout(BODY_TIMEOUT, body)
@@ -259,8 +281,7 @@ async fn read<C: Call>(request: Request, most: usize) -> std::result::Result<C, 
         true => too_large(),
         false => Problem::malformed(format_args!("body: {error}")),
     })?;
-    serde_json::from_slice(&body.to_bytes())
-        .map_err(|error| Problem::malformed(format_args!("body: {error}")))
+    Ok(body.to_bytes())
 }
 
 /// Returns the length that a body has by its header.

@@ -15,6 +15,7 @@ use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::ports::{Claim, Disposition, Frontier, Runner, Settlement};
 use trawl_common::relay::MAX_BODY_BYTES;
 use trawl_common::session::SessionOwner;
+use trawl_common::web::url::Host;
 
 use super::replies::Replies;
 use super::spiders::CrawlSpider;
@@ -64,9 +65,11 @@ pub(crate) struct Session {
 struct State {
     held: HashMap<Claim, Held>,
     /// The spiders whose work was handed out, with its project.
-    spiders: HashMap<SpiderName, ProjectName>,
+    spiders: HashMap<SpiderName, (ProjectName, Arc<CrawlSpider>)>,
     /// The work that has ended lately.
     ended: Recent<Claim>,
+    /// The tasks whose end was logged lately.
+    logged: Recent<Claim>,
     /// The robots.txt that the runner was asked to fetch.
     robots: Recent<RobotsKey>,
     /// When a refusal was logged last.
@@ -98,15 +101,23 @@ impl<T> Default for Recent<T> {
 }
 
 impl<T: Clone + Eq + std::hash::Hash> Recent<T> {
-    fn add(&mut self, value: T) {
+    /// Returns whether it is new.
+    fn add(&mut self, value: T) -> bool {
         if !self.known.insert(value.clone()) {
-            return;
+            return false;
         }
         self.order.push_back(value);
         if self.order.len() > MAX_REMEMBERED
             && let Some(oldest) = self.order.pop_front()
         {
             self.known.remove(&oldest);
+        }
+        true
+    }
+
+    fn remove(&mut self, value: &T) {
+        if self.known.remove(value) {
+            self.order.retain(|other| other != value);
         }
     }
 
@@ -184,7 +195,7 @@ impl Session {
             .filter_map(|claim| state.held.remove(claim))
             .map(|held| Settlement { message: held.message, disposition: Disposition::Release });
         let released = released.collect();
-        state.spiders.retain(|_, project| runner.is_assigned(project));
+        state.spiders.retain(|_, (project, _)| runner.is_assigned(project));
         *self.runner.lock() = Arc::new(runner);
         released
     }
@@ -195,9 +206,11 @@ impl Session {
         for held in held {
             let spider = &held.message.crawl.spider;
             if state.spiders.len() < MAX_REMEMBERED || state.spiders.contains_key(spider) {
-                state.spiders.insert(spider.clone(), held.project.clone());
+                state.spiders.insert(spider.clone(), (held.project.clone(), Arc::clone(&held.spider)));
             }
-            state.held.insert(Claim::new(&held.message), held);
+            let claim = Claim::new(&held.message);
+            state.logged.remove(&claim);
+            state.held.insert(claim, held);
         }
     }
 
@@ -230,6 +243,18 @@ impl Session {
     /// Returns whether the runner was given work of a spider.
     pub(super) fn works_for(&self, spider: &SpiderName) -> bool {
         self.state.lock().spiders.contains_key(spider)
+    }
+
+    /// Returns whether the runner was given work that may lead to a host.
+    pub(super) fn may_visit(&self, host: &Host) -> bool {
+        let state = self.state.lock();
+        let is_target = |held: &Held| held.message.target().is_some_and(|url| url.host() == *host);
+        state.spiders.values().any(|(_, spider)| spider.may_visit(host)) || state.held.values().any(is_target)
+    }
+
+    /// Notes the end of a task. Returns whether it is the first since the task was handed out.
+    pub(super) fn note_logged(&self, claim: &Claim) -> bool {
+        self.state.lock().logged.add(claim.clone())
     }
 
     /// Returns the spider of a crawl of which the runner holds work.

@@ -8,7 +8,8 @@ use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::ports::{Error, ErrorKind, Result, Sink, SinkFactory, SpiderTexts, WorkerPorts};
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
-use trawl_common::spider::{FileHash, Scope, Spider};
+use trawl_common::spider::{FileHash, Render, Scope, Spider};
+use trawl_common::web::url::Host;
 
 use crate::threads::on_a_thread_apart;
 
@@ -38,6 +39,17 @@ pub(crate) struct CrawlSpider {
     pub(super) text: Option<String>,
     /// Its sinks.
     pub(super) sinks: Vec<Arc<dyn Sink>>,
+}
+
+impl CrawlSpider {
+    /// Whether its work may lead to requests to a host: a program, a browser and a log-in ask others than its pages.
+    pub(super) fn may_visit(&self, host: &Host) -> bool {
+        let Spider { handler, login, pages, render, .. } = &self.spider;
+        let renders = || {
+            render.needs_browser() || pages.iter().any(|kind| kind.render.is_some_and(Render::needs_browser))
+        };
+        self.spider.allows(host) || handler.is_some() || login.is_some() || renders()
+    }
 }
 
 impl Spiders {

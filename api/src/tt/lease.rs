@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -34,14 +34,14 @@ use crate::relay::{CrawlSpider, Engine, Relay};
 /// Maximum number of tasks that a drone has.
 const MAX_HELD: usize = 64;
 
-/// Maximum number of drones that wait for a task at a time.
-const MAX_CLAIMS: usize = 16;
+/// Maximum number of calls that wait for a task at a time: of all drones, and of one.
+const MAX_CLAIMS: (usize, usize) = (16, 4);
 
 /// The time after which a drone is told that there is no task: it waits for an answer for 5 s.
 const CLAIM_TIME: Duration = Duration::from_secs(3);
 
 /// The wait after a task that is for others.
-const FOREIGN: Duration = Duration::from_millis(200);
+const FOREIGN: Duration = Duration::from_millis(10);
 
 /// The time in which messages arrive that were on their way when a task was taken.
 const LATE: Duration = Duration::from_millis(50);
@@ -58,15 +58,26 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Number of looks for one sign of life.
 const CHECKS_PER_BEAT: u64 = 5;
 
-/// The tasks that drones have, by drone and number.
+/// The tasks that drones have, by drone and number, and the drones that wait for one.
+#[derive(Default)]
 pub(super) struct Leases {
     held: Mutex<HashMap<(RunnerName, u64), mpsc::Sender<Word>>>,
-    claims: Arc<Semaphore>,
+    /// A drone for each call that waits.
+    waiting: Mutex<Vec<RunnerName>>,
 }
 
-impl Default for Leases {
-    fn default() -> Self {
-        Self { held: Mutex::default(), claims: Arc::new(Semaphore::new(MAX_CLAIMS)) }
+/// The right of a call to wait for a task.
+struct Waiting {
+    leases: Arc<Leases>,
+    runner: RunnerName,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut waiting = self.leases.waiting.lock();
+        if let Some(at) = waiting.iter().position(|runner| *runner == self.runner) {
+            waiting.swap_remove(at);
+        }
     }
 }
 
@@ -106,12 +117,23 @@ impl Leases {
             let detail = format!("a worker has at most {MAX_HELD} tasks at a time");
             return Err(Problem::new(Kind::TooManyRequests, detail).retry_after(60));
         }
-        let Ok(permit) = Arc::clone(&self.claims).try_acquire_owned() else { return Ok(None) };
+        let Some(waiting) = self.wait(&runner.name) else { return Ok(None) };
         let engine = relay.engine().await?;
         let (told, assigned) = oneshot::channel();
-        let told = Told { told, permit };
+        let told = Told { told, waiting };
         tokio::spawn(hold(Arc::clone(self), Arc::clone(relay), engine, runner, project, told));
         Ok(assigned.await.ok())
+    }
+
+    /// Returns the right to wait for a task, unless too many calls do, or too many of this drone.
+    fn wait(self: &Arc<Self>, runner: &RunnerName) -> Option<Waiting> {
+        let mut waiting = self.waiting.lock();
+        let own = waiting.iter().filter(|name| *name == runner).count();
+        if waiting.len() >= MAX_CLAIMS.0 || own >= MAX_CLAIMS.1 {
+            return None;
+        }
+        waiting.push(runner.clone());
+        Some(Waiting { leases: Arc::clone(self), runner: runner.clone() })
     }
 
     /// Passes on what a drone says of a task that it has. Returns whether that counts.
@@ -126,8 +148,8 @@ impl Leases {
 /// The drone that waits for a task. When this is dropped, it is told that there is none.
 struct Told {
     told: oneshot::Sender<Assigned>,
-    /// Its permit to claim.
-    permit: OwnedSemaphorePermit,
+    /// Its right to wait.
+    waiting: Waiting,
 }
 
 /// The place of a task among those that drones have.
@@ -220,9 +242,9 @@ impl Holder<'_> {
     /// 2. Tells the drone, unless it is gone.
     /// 3. Waits for its word, and settles the task.
     async fn work(&self, leases: &Leases, told: Told) -> Result<()> {
-        let Told { told, permit } = told;
+        let Told { told, waiting } = told;
         let Ok(started) = timeout(CLAIM_TIME, self.start()).await else { return Ok(()) };
-        drop(permit);
+        drop(waiting);
         let Started { claimed, task, policy, time } = started?;
         self.stop.cancel();
         let (attempts, max_retries) = (claimed.attempts, policy.max);

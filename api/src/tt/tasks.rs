@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::sleep;
 use trawl_common::frontier::Task;
+use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::names::{CrawlId, ProjectName, SpiderName};
 use trawl_common::ports::Runner;
 use trawl_common::project;
@@ -140,10 +141,11 @@ impl TaskTracker {
         spider.cloned().ok_or_else(none)
     }
 
-    /// Returns whether there may be a task of a project.
+    /// Returns whether there may be a task of a project that is not paused.
     async fn may_have_tasks(&self, project: &project::Project) -> Result<bool, Problem> {
         for spider in &project.spiders {
-            if self.api.backend.stats.open_crawls(spider).await?.iter().any(|crawl| crawl.pending > 0) {
+            let open = self.api.backend.stats.open_crawls(spider).await?;
+            if open.iter().any(|crawl| crawl.pending > 0 && crawl.status != CrawlState::Paused) {
                 return Ok(true);
             }
         }

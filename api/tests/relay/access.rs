@@ -66,6 +66,21 @@ async fn what_is_taken_back_of_one_project_leaves_the_work_of_another() {
 }
 
 #[tokio::test]
+async fn work_of_a_project_waits_for_none_of_another_that_nobody_does() {
+    let serving = Serving::start().await;
+    let runner = serving.stranger("r1").await;
+    serving.allow("r1", "books", Access::Assign).await;
+    let foreign: Vec<String> = (0..130).map(|number| format!("\"{number}\"")).collect();
+    let own = r#"{"recipe": "own", "project": "books"}"#;
+    let lines: Vec<&str> = foreign.iter().map(String::as_str).chain([own]).collect();
+    crate::lies::tasks(&serving.backend, "shop", &lines).await;
+    let hand = runner.join();
+    let claimed =
+        tokio::time::timeout(crate::fixture::LIMIT, hand.frontier.claim_tasks(5)).await.unwrap().unwrap();
+    assert_eq!(claimed[0].message.work.task().unwrap().new.recipe.to_string(), "own");
+}
+
+#[tokio::test]
 async fn a_runner_gets_no_work_of_projects_that_are_not_its_own() {
     let serving = Serving::start().await;
     serving.stranger("r1").await;

@@ -12,7 +12,8 @@ use trawl_common::ports::{Access, CrawlSession, Engine, Join, Joined, Joining, O
 use trawl_testkit::conformance::carrying::Carrier;
 use trawl_testkit::conformance::hosts::{Frugal, HostPorts};
 
-use crate::fixture::{Runner, Serving};
+use crate::fixture::{Hand, Runner, Serving};
+use crate::support;
 
 /// Maximum number of workers of a test.
 const WORKERS: usize = 12;
@@ -62,14 +63,18 @@ async fn carrier() -> (Serving, Carrier) {
     (serving, carrier)
 }
 
-async fn hosts() -> (Serving, HostPorts) {
+/// The schedules of hosts as a runner sees them that has work which may lead to any.
+async fn hosts() -> ((Serving, Hand), HostPorts) {
     let serving = Serving::start().await;
     let runner = serving.runner("r1").await;
+    support::crawl(&serving.backend, "c1", "any", 1, Default::default()).await;
+    let hand = runner.join();
+    hand.claim(1).await;
     let ports = HostPorts {
         hosts: trawl_runner::ports(runner.link).hosts,
         control: Arc::clone(&serving.backend.hosts),
     };
-    (serving, ports)
+    ((serving, hand), ports)
 }
 
 /// The budget is the store's: more calls than a runner may make fill it.

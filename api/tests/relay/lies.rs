@@ -1,22 +1,24 @@
 //! Runners that lie.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use trawl_api::Backend;
 use trawl_common::frontier::Task;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
+use trawl_common::logs::{LogEntry, LogLevel, TaskEnd};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::politeness::gcra::BackoffTerms;
 use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
 use trawl_common::ports::{
-    Access, BackoffRequest, Claim as Held, Claimed, Completion, Disposition, ErrorKind, Finish, NewWork,
-    Page, RunnerKey, Terms,
+    Access, BackoffRequest, Claim as Held, Claimed, Completion, Disposition, ErrorKind, Finish, LogPlace,
+    NewWork, Page, RobotsEntry, RunnerKey, Terms,
 };
 use trawl_common::project::{VersionReport, VersionResult, Wanted};
 use trawl_common::relay::{
-    Call, Claim, HasSeen, JoinFleet, KeepRobots, Leave, Look, NoteVersion, Outcome, Progress, PushBack, Put,
-    ReadSession, Recorded, Settle, Text,
+    Call, Claim, HasSeen, JoinFleet, KeepRobots, Leave, Log, Look, NoteVersion, Outcome, Progress, PushBack,
+    Put, ReadSession, Recorded, Robots, Settle, Text,
 };
 use trawl_common::session::{SessionId, SessionOwner};
 use trawl_common::settings::Settings;
@@ -283,6 +285,55 @@ async fn what_a_runner_has_no_work_for_it_may_not_read_or_write() {
     let file = RobotsFile { status: 200, body: "User-agent: *\nDisallow: /".into(), failure: None };
     liar.call(KeepRobots { key: key.clone(), file, ttl: Duration::from_secs(9) }).await.unwrap();
     assert_eq!(serving.backend.hosts.known_robots(&key).await.unwrap(), None, "another is asked to fetch it");
+}
+
+#[tokio::test]
+async fn a_robots_txt_is_asked_of_runners_whose_work_leads_there_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("shop.toml"), "allowed_domains = ['site.example']\n").unwrap();
+    let settings = Settings { spiders_dir: folder.path().to_owned(), ..Settings::default() };
+    let (backend, _) = support::state_file(|_| Arc::new(|_, _, _| unreachable!("no page is tried")));
+    let serving = Serving::over(Backend { settings: settings.into(), ..backend }, "127.0.0.1:0").await;
+    let liar = Liar::join(serving.runner("liar").await).await;
+    let key = |site: &str| RobotsKey::origin(&url(site).origin());
+    let lease = Duration::from_secs(60);
+    let ask = async |site: &str| liar.call(Robots { key: key(site), lease }).await.unwrap();
+    let (own, bank) = ("https://www.site.example:8443/", "https://bank.example/");
+    assert_eq!(ask(own).await, RobotsEntry::Awaited, "it has no work yet");
+    support::crawl(&serving.backend, "c1", "shop", 1, Terms::default()).await;
+    liar.claim().await;
+    assert_eq!([ask(own).await, ask(bank).await], [RobotsEntry::Yours, RobotsEntry::Awaited]);
+    for site in [own, bank] {
+        let file = RobotsFile { status: 200, body: "User-agent: *\nDisallow: /".into(), failure: None };
+        liar.call(KeepRobots { key: key(site), file, ttl: Duration::from_secs(9) }).await.unwrap();
+    }
+    let known = async |site: &str| serving.backend.hosts.known_robots(&key(site)).await.unwrap().is_some();
+    assert_eq!([known(own).await, known(bank).await], [true, false]);
+}
+
+#[tokio::test]
+async fn a_task_ends_once_however_often_a_runner_says_so() {
+    let serving = Serving::start().await;
+    let liar = Liar::join(serving.runner("liar").await).await;
+    tasks(&serving.backend, "shop", &[r#""1""#]).await;
+    let message = liar.call(Claim { tasks: true, most: 1 }).await.unwrap().remove(0).message;
+    let end = || {
+        let ended = TaskEnd {
+            outcome: "done".to_owned(),
+            took_ms: None,
+            attempts: 1,
+            items: 0,
+            recipe: "1".to_owned(),
+            recipe_bytes: 1,
+        };
+        let entry = LogEntry::new(&"liar".parse().unwrap(), LogLevel::Info, "it has ended");
+        let (spider, crawl) = (Some(message.crawl.spider.clone()), Some(message.crawl.id.clone()));
+        LogEntry { spider, crawl, key: Some(message.key().to_string()), ended: Some(ended), ..entry }
+    };
+    liar.call(Log { entries: vec![end(), end()], are_ends: true }).await.unwrap();
+    liar.settle(&message, done(&message)).await.unwrap();
+    liar.call(Log { entries: vec![end()], are_ends: true }).await.unwrap();
+    assert_eq!(serving.backend.ended_tasks.before(LogPlace::END, 9).await.unwrap().lines.len(), 1);
 }
 
 #[tokio::test]

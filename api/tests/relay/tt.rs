@@ -5,6 +5,7 @@ use std::sync::Arc;
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::task::JoinSet;
 use trawl_api::Backend;
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::names::ProjectName;
@@ -301,6 +302,29 @@ async fn tasks_go_to_ten_contexts_each_to_one() {
         assert!(drone.release(task, 0).await);
     }
     assert_eq!(crawl(&serving).await.counts.done, 10);
+}
+
+#[tokio::test]
+async fn a_drone_that_asks_all_the_time_leaves_tasks_to_others() {
+    let serving = Music::embedded().await;
+    let greedy = Arc::new(Drone::approved(&serving, "greedy", "music").await);
+    let other = Drone::approved(&serving, "other", "music").await;
+    let project = other.projects().await[0];
+    other.submit(project, "held", json!({})).await;
+    let held = other.task(project).await;
+    let mut asking = JoinSet::new();
+    for _ in 0..24 {
+        let greedy = Arc::clone(&greedy);
+        asking.spawn(async move { greedy.get(&format!("/task/get/{project}")).await.1 });
+    }
+    for _ in 0..20 {
+        assert_eq!(asking.join_next().await.unwrap().unwrap()["ok"], false, "four wait");
+    }
+    let requests: Vec<Value> =
+        (0..6).map(|task| json!({ "project": project, "recipe": format!("{task}") })).collect();
+    other.post("/task/bulk_submit", json!({ "requests": requests })).await;
+    let task = other.task(project).await;
+    assert!(other.release(&task, 0).await && other.release(&held, 0).await);
 }
 
 #[tokio::test]

@@ -1,13 +1,14 @@
 //! Metrics of a process, under the names that Prometheus gets (<https://prometheus.io/docs/practices/naming/>). Without
 //! `[metrics] listen` nothing is recorded, and a call costs next to nothing.
 //!
-//! Labels have few values, none of them taken from a page (spiders and their kinds of items are named in files), so a
-//! crawl of a million hosts creates no more series than one of ten.
+//! Labels have few values, none of them taken from a page, so a crawl of a million hosts creates no more series than one of
+//! ten. Kinds of items may be a program's to name: the first thousand have their names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use parking_lot::Mutex;
 
 use crate::frontier::outcome::{Class, Terminal};
 use crate::ports::Browsers;
@@ -43,6 +44,12 @@ const STATUSES: [&str; 6] = ["2xx", "3xx", "4xx", "5xx", "other", "none"];
 /// Label values for the result of a cache lookup.
 const HIT: &str = "hit";
 const MISS: &str = "miss";
+
+/// Maximum number of names of kinds of items.
+const MAX_KINDS: usize = 1000;
+
+/// The kinds of items that have their names.
+static ITEM_KINDS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// Buckets of histograms of times, in seconds: a page takes from some milliseconds to a minute.
 pub const SECONDS: &[f64] =
@@ -131,8 +138,13 @@ pub fn url_ended(terminal: Terminal) {
 
 /// Records the number of items of each kind that a page or a task yielded.
 pub fn items(spider: &str, by_kind: &BTreeMap<String, u64>) {
+    let mut names = ITEM_KINDS.lock();
     for (kind, number) in by_kind {
-        counter!(ITEMS, "spider" => spider.to_owned(), "kind" => kind.clone()).increment(*number);
+        if names.len() < MAX_KINDS && !names.contains(kind) {
+            names.insert(kind.clone());
+        }
+        let kind = if names.contains(kind) { kind } else { "*" };
+        counter!(ITEMS, "spider" => spider.to_owned(), "kind" => kind.to_owned()).increment(*number);
     }
 }
 

@@ -104,6 +104,10 @@ impl Serve for PushBack {
 impl Serve for Robots {
     async fn serve(self, session: &Arc<Session>) -> Result<RobotsEntry> {
         check(self.key.as_str().len() <= MAX_KEY, "a host has a shorter name")?;
+        // It could forge it for the projects of others. An honest one has lost the work that leads there.
+        if !self.key.to_host().is_some_and(|host| session.may_visit(&host)) {
+            return Ok(RobotsEntry::Awaited);
+        }
         let entry = session.engine.ports.hosts.robots(&self.key, self.lease.min(MAX_LAPSE)).await?;
         if entry == RobotsEntry::Yours {
             session.note_robots(&self.key);

@@ -189,7 +189,7 @@ fn logged(session: &Session, entry: LogEntry, is_end: bool) -> Option<LogEntry> 
             key: key.as_deref()?.parse().ok()?,
         })
     };
-    if is_end && !claim().is_some_and(|claim| session.knows(&claim)) {
+    if is_end && !claim().is_some_and(|claim| session.knows(&claim) && session.note_logged(&claim)) {
         return None;
     }
     let text = |text: String| printable(&text, 8 * 1024);

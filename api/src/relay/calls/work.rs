@@ -28,20 +28,20 @@ use crate::relay::projects::OfWork;
 use crate::relay::replies;
 use crate::relay::session::{Held, Session};
 
-/// Maximum number of claims at a time while the work that comes is for others.
-const FEW: usize = 4;
+/// Number of pieces of work for others after which a claim waits. What waits behind them may be the runner's own.
+const MANY: usize = 256;
 
-/// Shortest and longest wait after work that is for others.
+/// Shortest and longest wait after that many.
 const FOREIGN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
 
 #[async_trait]
 impl Serve for Claim {
-    /// Waits for work of the runner's projects. Other work that comes is left to others, and slows the runner down: it is
-    /// not to go through a queue that is not for it.
+    /// Waits for work of the runner's projects. Other work that comes is left to others, and much of it slows the runner
+    /// down: it is not to go through a queue that is not for it.
     async fn serve(self, session: &Arc<Session>) -> Result<Vec<Claimed>> {
         let until = Instant::now() + POLL;
-        let mut pause = FOREIGN.0;
-        let mut most = self.most.clamp(1, MAX_THINGS);
+        let (mut pause, mut passed) = (FOREIGN.0, 0);
+        let most = self.most.clamp(1, MAX_THINGS);
         loop {
             let claiming = async {
                 match self.tasks {
@@ -66,18 +66,21 @@ impl Serve for Claim {
                 }
             };
             if !foreign.is_empty() {
+                passed += foreign.len();
                 session.frontier.settle(foreign.into_iter().map(leave_to_others).collect()).await?;
-                most = most.min(FEW);
             }
             // It may have ended meanwhile; then nobody settles these.
             if !mine.is_empty() && !session.ended.is_cancelled() {
                 return Ok(mine);
             }
+            if passed < MANY {
+                continue;
+            }
             if Instant::now() + pause >= until {
                 return Ok(Vec::new());
             }
             sleep(pause).await;
-            pause = (pause * 2).min(FOREIGN.1);
+            (pause, passed) = ((pause * 2).min(FOREIGN.1), 0);
         }
     }
 

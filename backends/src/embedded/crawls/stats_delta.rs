@@ -14,6 +14,10 @@ use crate::embedded::crawls;
 use crate::embedded::store::error::Result;
 use crate::embedded::store::fields::Fields;
 
+/// Maximum number of reasons that a crawl counts by name: a program names the kinds of its items, so that there may be any
+/// number of them.
+const MAX_REASONS: i64 = 10_000;
+
 /// Pending additions to the stats of crawls, by row.
 #[derive(Default)]
 pub(crate) struct StatsDeltas(BTreeMap<i64, StatsDelta>);
@@ -80,9 +84,7 @@ impl StatsDeltas {
         let crawls = self.0.keys().copied().collect();
         for (crawl, delta) in self.0 {
             crawls::count(db, crawl, &delta.counts, delta.bytes, delta.left_out)?;
-            for (reason, count) in delta.reasons {
-                add_reason(db, crawl, &reason, count as i64)?;
-            }
+            add_reasons(db, crawl, delta.reasons)?;
             for (host, (counts, bytes)) in delta.hosts {
                 add_host(db, crawl, &host, &counts, bytes)?;
             }
@@ -134,6 +136,34 @@ pub(crate) fn admitted_of_host(db: &Connection, crawl: i64, url: &str) -> Result
         Some(row) => Fields::new(row, "host", "host").number("admitted"),
         None => Ok(0),
     }
+}
+
+/// Adds to the counts of reasons in a crawl. What is beyond [`MAX_REASONS`] counts with all that begins alike, as `items:*`.
+fn add_reasons(db: &Connection, crawl: i64, reasons: BTreeMap<String, u64>) -> Result<()> {
+    let mut room = None;
+    for (reason, count) in reasons {
+        let sql = "UPDATE crawl_reasons SET count = count + ?3 WHERE crawl = ?1 AND reason = ?2";
+        if db.prepare_cached(sql)?.execute(params![crawl, reason, count as i64])? > 0 {
+            continue;
+        }
+        let left = match room {
+            Some(left) => left,
+            None => {
+                let sql = "SELECT count(*) FROM crawl_reasons WHERE crawl = ?1";
+                let known: i64 = db.prepare_cached(sql)?.query_row([crawl], |row| row.get(0))?;
+                MAX_REASONS - known
+            }
+        };
+        room = Some(left - 1);
+        match left > 0 {
+            true => add_reason(db, crawl, &reason, count as i64)?,
+            false => {
+                let kind = reason.split_once(':').map_or("more", |(kind, _)| kind);
+                add_reason(db, crawl, &format!("{kind}:*"), count as i64)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Adds to the count of a reason in a crawl.

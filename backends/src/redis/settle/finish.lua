@@ -39,6 +39,20 @@ local function is_look_due()
   return (pages[1] or 0) + (pages[2] or 0) >= (tonumber(look) or 0)
 end
 
+-- The name under which more is counted: a program names the kinds of its items, so that there may be any number of
+-- them. `MAX_REASONS` in stats_delta.rs.
+local MAX_REASONS = 10000
+local counted = redis.call('HLEN', CRAWL)
+local function counted_as(name)
+  if stats[name] then
+    return name
+  elseif counted < MAX_REASONS then
+    counted = counted + 1
+    return name
+  end
+  return redis.call('HEXISTS', CRAWL, name) == 1 and name or (string.match(name, '^[^:]*:') or 'more:') .. '*'
+end
+
 local urls = {}
 for i = 3, #ARGV, 9 do
   urls[#urls + 1] = ARGV[i]
@@ -86,7 +100,7 @@ for i = 3, #ARGV, 9 do
       add(stats, kind .. ':' .. why, 1)
     end
     for number, name in string.gmatch(more, '(%d+) ([^\n]+)') do
-      add(stats, name, tonumber(number))
+      add(stats, counted_as(name), tonumber(number))
     end
     redis.call('ZREM', OUTBOX, ARGV[2] .. ' ' .. url)
     if note ~= '' and (kind == 'failed' or kind == 'expired' or why == 'blocked') then

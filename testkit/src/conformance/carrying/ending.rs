@@ -6,6 +6,7 @@ use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::outcome::{Skip, Terminal};
 use trawl_common::ports::{Finish, Result, Settlement, Terms};
+use trawl_common::spider::ItemCounts;
 use trawl_common::time::UnixMs;
 
 use super::{Carrier, ends, number};
@@ -182,6 +183,36 @@ pub async fn the_stats_count_by_reason_host_and_amount(carrier: &Carrier) -> Res
     assert_eq!((hosts[0].counts, hosts[0].bytes, hosts[0].pending()), (stats.counts, 2000, 1));
     assert_eq!(hosts[0].host, trawl_common::web::url::authority(case.url(0).as_str()));
     assert!(carrier.stats.hosts(&case.crawl, 0).await?.is_empty());
+    Ok(())
+}
+
+/// A program may name its items as it likes. Beyond a number of names, the stats count them together, and none is lost.
+pub async fn the_stats_count_any_number_of_kinds_of_items(carrier: &Carrier) -> Result<()> {
+    const PAGES: usize = 4;
+    const KINDS: usize = 6_000;
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin(&case, PAGES + 1, Terms::default()).await?;
+    let claimed = worker.claim_pages(PAGES + 1).await;
+    let of_kinds = |first: usize| ItemCounts {
+        by_kind: (first..first + KINDS).map(|number| (format!("kind{number}"), 1)).collect(),
+        ..ItemCounts::default()
+    };
+    for number in 0..PAGES {
+        let items = of_kinds(number * KINDS);
+        let finish = Finish { items, ..Finish::new(case.claim_on(number), Terminal::Done) };
+        worker.settle_unstarted(&claimed[&number], ends(finish)).await;
+    }
+    // Those that have a name keep it.
+    let known = Finish { items: of_kinds(0), ..Finish::new(case.claim_on(PAGES), Terminal::Done) };
+    worker.settle_unstarted(&claimed[&PAGES], ends(known)).await;
+    let stats = carrier.stats(&case).await?;
+    assert_eq!(stats.items, ((PAGES + 1) * KINDS) as u64);
+    assert_eq!((stats.item_kinds["kind0"], stats.item_kinds["kind5999"]), (2, 2));
+    let rest = stats.item_kinds["*"];
+    let named = stats.item_kinds.len() - 1;
+    assert!((9_900..=10_000).contains(&named), "{named}");
+    assert_eq!(rest, (PAGES * KINDS - named) as u64);
     Ok(())
 }
 

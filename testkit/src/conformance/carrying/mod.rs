@@ -143,6 +143,7 @@ macro_rules! relayed_conformance {
             the_clock_of_a_crawl_stops_at_its_end
             crawls_are_listed_the_newest_first
             the_stats_count_by_reason_host_and_amount
+            the_stats_count_any_number_of_kinds_of_items
             the_stats_count_what_limits_left_out
             what_pages_link_to_is_admitted_once
             any_number_of_links_is_admitted_in_order
