@@ -305,7 +305,7 @@ mod records {
     use trawl_common::ports::{Claim, NewWork, Terms};
     use trawl_common::time::UnixMs;
     use trawl_common::web::url::CanonicalUrl;
-    use trawl_engine::{Admission, Claims, Parking, Past, Settlements};
+    use trawl_engine::{Admission, Claims, Outbox, Parking, Past, Settlements};
 
     use super::*;
 
@@ -350,6 +350,7 @@ mod records {
         let until = UnixMs::now().plus(LONG);
         let claim = Claim::new(&message);
         frontier.park(&worker, &[Parking { claim, until, failed: false }]).await.unwrap();
+        frontier.confirm(&[Message { wake: Some(until), ..message.clone() }]).await.unwrap();
         assert_eq!(reply(Some(until)).await, ClaimReply::Wait { until });
         assert_eq!(reply(Some(until)).await, ClaimReply::Wait { until }, "and again");
         assert_eq!(

@@ -16,7 +16,7 @@ use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
 use trawl_common::frontier::source_queue::SourceQueue;
-use trawl_common::frontier::{ClaimReply, Key, StartReply, Taken, Task, Work};
+use trawl_common::frontier::{ClaimReply, StartReply, Taken, Task, Work};
 use trawl_common::jobs::{JobOutcome, JobStatus, NewJob};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Claim, Control, Finish, JobFilter, JobPage, Jobs, NewWork, Result, Stats, Terms};
@@ -105,9 +105,8 @@ impl Fleet {
 
     /// Publishes messages and confirms them.
     async fn send(&mut self, messages: Vec<Message>) {
-        let urls: Vec<Key> = messages.iter().map(Message::key).collect();
+        again(|| self.redis.confirm(&messages)).await;
         self.queue.extend(messages);
-        again(|| self.redis.confirm(&self.crawl, &urls)).await;
     }
 
     async fn discover(&mut self) -> Lease {

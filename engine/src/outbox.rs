@@ -1,13 +1,9 @@
 //! Turns records into messages: publish, then confirm. A URL that is admitted but not confirmed is in the
 //! outbox, from which the sweep sends it again.
 
-use std::collections::BTreeMap;
-
-use trawl_common::frontier::Key;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::health::Health;
-use trawl_common::names::CrawlRef;
 use trawl_common::ports::Result;
 
 use crate::broker::{Broker, Parked};
@@ -48,7 +44,7 @@ pub(crate) async fn send(
     }
     tries.call("publishing", || broker.publish(&messages)).await?;
     list_urgent(records, &messages, tries).await?;
-    confirm(records, messages, tries).await
+    confirm(records, &messages, tries).await
 }
 
 /// Lists the urgent tasks among requeued messages. This comes before they are confirmed: if the process dies
@@ -73,19 +69,11 @@ pub(crate) async fn park(
         return Ok(());
     }
     health.retry("parking", || broker.park(&parked)).await?;
-    let messages = parked.into_iter().map(|parked| parked.message).collect();
-    confirm(records, messages, Tries::Repeated(health)).await
+    let messages: Vec<Message> = parked.into_iter().map(|parked| parked.message).collect();
+    confirm(records, &messages, Tries::Repeated(health)).await
 }
 
 /// Removes the messages from the outbox. A record that is still new counts as queued from now on.
-pub(crate) async fn confirm(records: &dyn Outbox, messages: Vec<Message>, tries: Tries<'_>) -> Result<()> {
-    let mut all: BTreeMap<CrawlRef, Vec<Key>> = BTreeMap::new();
-    for message in messages {
-        let key = message.key();
-        all.entry(message.crawl).or_default().push(key);
-    }
-    for (crawl, keys) in &all {
-        tries.call("confirming", || records.confirm(crawl, keys)).await?;
-    }
-    Ok(())
+pub(crate) async fn confirm(records: &dyn Outbox, messages: &[Message], tries: Tries<'_>) -> Result<()> {
+    tries.call("confirming", || records.confirm(messages)).await
 }

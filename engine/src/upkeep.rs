@@ -133,7 +133,7 @@ async fn sweep_once(member: &Member, resent: &mut Resent) -> Result<Duration, Fa
              without a message"
         );
         Claiming { member }.claim(claimed.clone()).await?;
-        outbox::confirm(&**records, claimed, Tries::One).await?;
+        outbox::confirm(&**records, &claimed, Tries::One).await?;
     }
     for crawl in &found.awaiting {
         records.await_parked(crawl, broker.longest_parked().await?).await?;

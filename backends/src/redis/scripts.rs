@@ -139,7 +139,7 @@ scripts! {
         let claiming = |head, takes_new: bool| {
             let (takes_new, claim) =
                 (format!("local TAKES_NEW = {takes_new}\n"), include_str!("claim/claim.lua"));
-            let keys = &[Crawl, Seen, Own, Pending, Hosts];
+            let keys = &[Crawl, Seen, Own, Pending, Hosts, Outbox];
             seeing(head, keys, &[&*takes_new, reply::LUA, sender::LUA, claim].concat())
         };
         let start = [start::LUA, include_str!("claim/start.lua")].concat();

@@ -164,7 +164,8 @@ impl Run<'_> {
 
     async fn confirm(&mut self, urls: usize) -> Result<()> {
         let confirm = async |run: &Self, batch: Range<usize>| {
-            run.records.confirm(&run.crawl, &batch.map(|number| url(number).into()).collect::<Vec<_>>()).await
+            let messages: Vec<_> = batch.map(|number| seed(number).message(&run.crawl)).collect();
+            run.records.confirm(&messages).await
         };
         self.time("confirm", 0..WINDOW, &confirm).await?;
         self.pass(WINDOW..urls, &confirm).await

@@ -49,10 +49,7 @@ impl Engine {
 
     pub(super) async fn publish(&self, messages: &[Message]) -> Result<()> {
         self.queue.publish(messages).await?;
-        for message in messages {
-            self.frontier.confirm(&message.crawl, &[message.key()]).await?;
-        }
-        Ok(())
+        self.frontier.confirm(messages).await
     }
 
     /// Starts a crawl, and publishes its first `count` bulk pages.
@@ -87,11 +84,8 @@ pub(super) async fn sweep_round(
 ) -> Result<Received> {
     let Engine { queue, frontier, .. } = engine;
     let swept = frontier.sweep(&fixture.other).await?;
-    for message in swept.lost {
-        let claim = Claim::new(&message);
-        queue.publish(&[message]).await?;
-        frontier.confirm(&claim.crawl, &[claim.key]).await?;
-    }
+    queue.publish(&swept.lost).await?;
+    frontier.confirm(&swept.lost).await?;
     if let Some(times) = swept.probe {
         let returned = queue.probe(times).await?;
         frontier.probe_sent(times).await?;

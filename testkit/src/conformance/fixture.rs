@@ -207,8 +207,8 @@ impl<'a> Fixture<'a> {
     ) -> Result<Vec<bool>> {
         let urls: Vec<NewWork> = numbers.into_iter().map(|number| self.new_work(number)).collect();
         let new = self.frontier.admit(lease, &urls).await?;
-        let keys: Vec<Key> = urls.into_iter().map(|new| new.work.key()).collect();
-        self.frontier.confirm(&self.crawl, &keys).await?;
+        let messages: Vec<Message> = urls.iter().map(|new| new.message(&self.crawl)).collect();
+        self.frontier.confirm(&messages).await?;
         Ok(new)
     }
 
@@ -252,6 +252,11 @@ impl<'a> Fixture<'a> {
     ) -> Result<bool> {
         let parking = Parking { claim: self.claim_on(number), until, failed };
         Ok(self.frontier.park(worker, &[parking]).await?[0])
+    }
+
+    /// Confirms the message of a page that is parked until an instant.
+    pub(super) async fn confirm_parked(&self, number: usize, until: UnixMs) -> Result<()> {
+        self.frontier.confirm(&[Message { wake: Some(until), ..self.message(number) }]).await
     }
 
     pub(super) async fn release(&self, worker: &WorkerId, number: usize) -> Result<()> {

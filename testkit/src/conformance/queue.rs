@@ -242,7 +242,7 @@ pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine
     };
     assert!(fixture.park(&fixture.worker, 0, wake.at, false).await?);
     engine.queue.park(&[Parked { message: message.clone(), wake }]).await?;
-    engine.frontier.confirm(&fixture.crawl, &[message.key()]).await?;
+    engine.frontier.confirm(std::slice::from_ref(&message)).await?;
     engine.queue.ack(&[receipt]).await?;
     let received = collect(&mut *consumer, 1).await?;
     let early = wake.at.wait_from(UnixMs::now());
@@ -267,7 +267,7 @@ pub async fn a_message_that_is_parked_late_comes_no_sooner(engine: &Engine) -> R
         sleep(Duration::from_millis(1)).await;
     }
     engine.queue.park(&[Parked { message: message.clone(), wake }]).await?;
-    engine.frontier.confirm(&fixture.crawl, &[message.key()]).await?;
+    engine.frontier.confirm(&[Message { wake: Some(wake.at), ..message }]).await?;
     engine.queue.ack(&[receipt]).await?;
     let received = collect(&mut *consumer, 1).await?;
     let early = wake.at.wait_from(UnixMs::now());

@@ -68,7 +68,7 @@ pub async fn what_was_parked_and_never_came_back_comes(engine: &Engine) -> Resul
     fixture.claim(&fixture.worker, 0).await?;
     let until = UnixMs::now().plus(Duration::from_millis(100));
     fixture.park(&fixture.worker, 0, until, true).await?;
-    engine.frontier.confirm(&fixture.crawl, &[fixture.key(0)]).await?;
+    fixture.confirm_parked(0, until).await?;
     engine.queue.ack(&[received[0].1]).await?;
     sweep_until_claimed(engine, &fixture, &mut *consumer, 0, took(1)).await
 }

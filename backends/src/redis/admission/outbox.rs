@@ -1,25 +1,22 @@
 //! The outbox: what is confirmed, and which tasks are urgent.
 
 use async_trait::async_trait;
-use trawl_common::frontier::Key;
 use trawl_common::frontier::message::Message;
-use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_engine::Outbox;
 
 use crate::redis::RedisRecords;
 use crate::redis::keys::CrawlKeys;
-use crate::redis::script_calls::{BATCH, by_crawl};
+use crate::redis::script_calls::{by_crawl, optional};
 
 #[async_trait]
 impl Outbox for RedisRecords {
-    async fn confirm(&self, crawl: &CrawlRef, confirmed: &[Key]) -> Result<()> {
-        let keys = CrawlKeys::new(crawl);
-        for batch in confirmed.chunks(BATCH) {
-            let mut call = self.scripts.confirm.on(&keys);
+    async fn confirm(&self, messages: &[Message]) -> Result<()> {
+        for (crawl, places) in by_crawl(messages, |message| &message.crawl) {
+            let mut call = self.scripts.confirm.on(&CrawlKeys::new(crawl));
             call.arg(crawl.id.as_str());
-            for key in batch {
-                call.arg(key.as_str());
+            for &at in &places {
+                call.arg(messages[at].work.as_str()).arg(optional(messages[at].wake.map(|wake| wake.0)));
             }
             self.unless_wrong_type::<()>(crawl, self.redis.run(&call).await).await?;
         }

@@ -1,6 +1,6 @@
 -- ARGV: worker; in a crawl of requests the time in ms after which a URL may be requested again (otherwise "-"); whether the
--- worker only extends its leases (1 or 0); how long it may hold a record in ms; then for each message its url and what the
--- constants below name: `WAKE` is the time for which it was snoozed; only a task or a request has `PAYLOAD` (empty: it is
+-- worker only extends its leases (1 or 0); how long it may hold a record in ms; crawl id; then for each message its url and
+-- what the constants below name: `WAKE` is the time for which it was snoozed; only a task or a request has `PAYLOAD` (empty: it is
 -- not sent along).
 -- `TAKES_NEW`, defined before this text, says whether a URL without a record gets one.
 -- Returns nothing if the crawl is not known; otherwise for each message: attempts so far, or a negative reply (`DROP` and so
@@ -8,7 +8,7 @@
 -- been claimed, if it is claimed now and that is known. If the worker only extends: 0 if it still holds the record, or `DROP`.
 local SHORT, LANE, DEPTH, DEADLINE, REFERRER, SENDER, WAKE, PAYLOAD = 1, 2, 3, 4, 5, 6, 7, 8
 local now = now_ms()
-local worker, extends, possession = ARGV[1], ARGV[3] == '1', tonumber(ARGV[4])
+local worker, extends, possession, crawl_id = ARGV[1], ARGV[3] == '1', tonumber(ARGV[4]), ARGV[5]
 local state = redis.call('HMGET', CRAWL, 'status', 'idle', 'barrier')
 local status, idle, recovers = state[1], tonumber(state[2] or 0), state[3]
 if not status then
@@ -112,8 +112,9 @@ local function claim(url, record, is_new, wake)
     return record.attempts, record.starts, record.deadline and int(record.deadline + idle) or '-', is_new and '-' or since
   elseif is_held(record) then
     return SNOOZE, 0, int(record.since + possession + 1)
-  elseif record.since == tonumber(wake) then
-    -- This is no copy, but the message that the record waits for: its rung, or a clock, has changed.
+  elseif record.since == tonumber(wake) or redis.call('ZSCORE', OUTBOX, crawl_id .. ' ' .. url) then
+    -- This is no copy, but the message that the record waits for: its rung, or a clock, has changed. Or nobody has
+    -- confirmed that one, and its worker may have died before it was published.
     return SNOOZE, 0, int(record.since)
   end
   return DROP, 0, '-'
@@ -129,7 +130,7 @@ local function extend(url, record, is_new)
 end
 
 local urls, places = {}, {}
-local next_at = 5
+local next_at = 6
 while next_at <= #ARGV do
   urls[#urls + 1], places[#places + 1] = ARGV[next_at], next_at
   next_at = next_at + (has_payload(ARGV[next_at]) and PAYLOAD + 1 or PAYLOAD)

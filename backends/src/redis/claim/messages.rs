@@ -121,7 +121,7 @@ impl RedisRecords {
         let mut call = script.on(&CrawlKeys::new(crawl));
         call.arg(worker.as_str()).arg(optional(crawl.is_adhoc().then_some(self.again.as_millis())));
         call.arg(u8::from(purpose == Purpose::Extend));
-        call.arg(self.possession().as_millis() as u64);
+        call.arg(self.possession().as_millis() as u64).arg(crawl.id.as_str());
         for message in messages {
             entry(&mut call, message.work.as_str());
             call.arg(message.lane.as_str()).arg(message.depth);

@@ -145,6 +145,8 @@ async fn what_is_parked_later_than_any_message_is_is_taken_when_it_comes() {
     let until = fixture.frontier.now().await.unwrap().plus(HOUR / 2);
     let parking = Parking { claim: fixture.claim_on(0), until, failed: false };
     assert_eq!(fixture.frontier.park(&fixture.worker, &[parking]).await.unwrap(), [true]);
+    let parked = Message { wake: Some(until), ..fixture.message(0) };
+    fixture.frontier.confirm(&[parked]).await.unwrap();
     assert_eq!(fixture.claim(&fixture.worker, 0).await, ClaimReply::Drop);
     fixture.set_clock(DAY - HOUR).await;
     assert_eq!(fixture.claim(&fixture.worker, 0).await, TAKE);

@@ -17,10 +17,10 @@ mod urgent;
 use std::time::Duration;
 
 use redis::FromRedisValue;
+use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::source_queue::SourceQueue;
-use trawl_common::frontier::{ClaimReply, Key};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::gcra::Slot;
 use trawl_common::ports::{Claim, HostSlotRequest, Hosts, NewWork, Terms};
@@ -109,9 +109,9 @@ impl Fixture {
     /// Admits and confirms pages.
     async fn send(&self, lease: &Lease, numbers: std::ops::Range<usize>) {
         let new: Vec<NewWork> = numbers.map(|number| NewWork::seed(Self::url(number), Lane::Bulk)).collect();
-        let keys: Vec<Key> = new.iter().map(|new| new.work.key()).collect();
+        let messages: Vec<Message> = new.iter().map(|new| new.message(&lease.crawl)).collect();
         self.frontier.admit(lease, &new).await.unwrap();
-        self.frontier.confirm(&lease.crawl, &keys).await.unwrap();
+        self.frontier.confirm(&messages).await.unwrap();
     }
 
     async fn claim(&self, worker: &WorkerId, number: usize) -> ClaimReply {

@@ -32,8 +32,7 @@ impl Fixture {
         self.frontier.admit(&lease, tasks).await.unwrap();
         let messages: Vec<Message> = tasks.iter().map(|task| task.message(crawl)).collect();
         self.list(&messages).await;
-        let keys: Vec<Key> = messages.iter().map(Message::key).collect();
-        self.frontier.confirm(crawl, &keys).await.unwrap();
+        self.frontier.confirm(&messages).await.unwrap();
         self.frontier.close(lease, None).await.unwrap();
         messages
     }

@@ -24,9 +24,9 @@ pub enum ClaimReply {
     /// this URL. This way the store knows everything that is queued once the queue has been gone through, long
     /// before all of it is fetched.
     SendAgain,
-    /// Snooze it until then, and claim it again: another worker holds the URL, its crawl is paused, or it is
-    /// parked and this is its message, which came early. Do not drop it: it may be all that is left of the URL if
-    /// the store loses its data.
+    /// Snooze it until then, and claim it again: another worker holds the URL, its crawl is paused, or it is parked
+    /// and this is its message, which came early, or no other is known to be there. Do not drop it: it may be all that
+    /// is left of the URL if the store loses its data.
     Wait {
         /// When to claim it again.
         until: UnixMs,

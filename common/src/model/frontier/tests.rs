@@ -124,7 +124,13 @@ impl World {
         let url = &mut self.urls[at];
         match call {
             Call::Admit => drop(url.admit(Lane::Bulk, None, true, &context)),
-            Call::Confirm => url.confirm(),
+            Call::Confirm => {
+                let wake = match url {
+                    UrlState::Pending(Record { state: State::Parked { until, .. }, .. }) => Some(*until),
+                    _ => None,
+                };
+                url.confirm(wake);
+            }
             Call::Claim(who) => drop(url.claim(&worker(who), &message(), &context)),
             Call::Extend(who) => {
                 if !url.extend(&worker(who), &message(), &context) && has_lapsed(&before, who) {

@@ -55,13 +55,14 @@ impl UrlState {
         is_held && !context.status.is_over()
     }
 
-    /// **Confirm:** the queue has stored the URL's message.
-    pub fn confirm(&mut self) {
+    /// **Confirm:** a queue has stored a message of the URL, which waits until `wake` if it is snoozed. One that the
+    /// record does not wait for, as it was sent before, says nothing.
+    pub fn confirm(&mut self, wake: Option<UnixMs>) {
         let Self::Pending(record) = self else { return };
-        match &mut record.state {
-            State::New { since } => record.state = State::Queued { since: *since },
-            State::Parked { unconfirmed, .. } => *unconfirmed = None,
-            State::Queued { .. } | State::Held { .. } => {}
+        match (&mut record.state, wake) {
+            (State::New { since }, None) => record.state = State::Queued { since: *since },
+            (State::Parked { until, unconfirmed, .. }, Some(wake)) if *until == wake => *unconfirmed = None,
+            (State::New { .. } | State::Parked { .. } | State::Queued { .. } | State::Held { .. }, _) => {}
         }
     }
 
@@ -203,9 +204,10 @@ impl Record {
             {
                 return ClaimReply::Wait { until: UnixMs(since.plus(context.possession()).0 + 1) };
             }
-            State::Parked { until, in_pause: false, .. } if *until > context.now.plus(EARLY) => {
-                // Keep the message that the record waits for, but not a copy of another.
-                return if wake == Some(*until) {
+            State::Parked { until, unconfirmed, in_pause: false } if *until > context.now.plus(EARLY) => {
+                // Keep the message that the record waits for, and any as long as that one may not be there; but not a
+                // copy of another.
+                return if wake == Some(*until) || unconfirmed.is_some() {
                     ClaimReply::Wait { until: *until }
                 } else {
                     ClaimReply::Drop

@@ -126,9 +126,9 @@ impl Settlements for Servers {
 
 #[async_trait]
 impl Outbox for Servers {
-    async fn confirm(&self, _: &CrawlRef, keys: &[Key]) -> Result<()> {
+    async fn confirm(&self, messages: &[Message]) -> Result<()> {
         self.check("confirm")?;
-        keys.iter().for_each(|key| self.called("confirm", key));
+        messages.iter().for_each(|message| self.called("confirm", &message.key()));
         Ok(())
     }
 

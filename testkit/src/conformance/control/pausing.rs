@@ -52,6 +52,7 @@ pub async fn a_pause_changes_nothing_else_about_a_url(ports: &ControlPorts) -> R
     for (number, until) in [(0, long_ago()), (1, much_later())] {
         fixture.claim(&fixture.worker, number).await?;
         fixture.park(&fixture.worker, number, until, true).await?;
+        fixture.confirm_parked(number, until).await?;
     }
     for _ in 0..=MAX_STARTS {
         assert_eq!(fixture.claim(&fixture.worker, 2).await?, TAKE);

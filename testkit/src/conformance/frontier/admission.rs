@@ -19,8 +19,8 @@ pub async fn confirming_again_or_too_much_changes_nothing(frontier: &Arc<dyn Rec
     fixture.finish(0, Terminal::Done).await?;
     fixture.claim(&fixture.worker, 1).await?;
     let before = fixture.crawl_stats().await?;
-    let keys: Vec<_> = (0..4).map(|number| fixture.key(number)).collect();
-    frontier.confirm(&fixture.crawl, &keys).await?;
+    let messages: Vec<_> = (0..4).map(|number| fixture.message(number)).collect();
+    frontier.confirm(&messages).await?;
     let after = fixture.crawl_stats().await?;
     assert_eq!((after.counts, after.pending), (before.counts, before.pending));
     assert!(fixture.is_held_back(&fixture.other, 1).await?, "a held URL stays held");

@@ -60,6 +60,7 @@ macro_rules! frontier_conformance {
             messages_of_several_crawls_are_answered_in_order
             only_the_holder_starts
             a_parked_url_is_dropped_before_its_time_and_taken_after
+            a_message_is_kept_until_that_of_the_parked_url_is_confirmed
             only_the_holder_parks
             to_park_again_is_to_have_parked
             a_released_url_is_anyones_again

@@ -82,7 +82,9 @@ pub async fn keeping_what_is_not_in_hand_takes_nothing(frontier: &Arc<dyn Record
     let fixture = Fixture::new(frontier);
     fixture.begin(3).await?;
     fixture.claim(&fixture.worker, 1).await?;
-    fixture.park(&fixture.worker, 1, much_later(), false).await?;
+    let until = much_later();
+    fixture.park(&fixture.worker, 1, until, false).await?;
+    fixture.confirm_parked(1, until).await?;
     fixture.claim(&fixture.worker, 2).await?;
     fixture.finish(2, Terminal::Done).await?;
     let before = fixture.crawl_stats().await?;

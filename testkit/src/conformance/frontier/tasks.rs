@@ -26,8 +26,7 @@ impl Fixture<'_> {
         let messages: Vec<Message> = tasks.iter().map(|task| task.message(&self.crawl)).collect();
         let is_urgent = |message: &&Message| message.work.priority().get() > 0.0;
         self.frontier.list_urgent(&messages.iter().filter(is_urgent).collect::<Vec<_>>()).await?;
-        let keys: Vec<_> = messages.iter().map(Message::key).collect();
-        self.frontier.confirm(&self.crawl, &keys).await?;
+        self.frontier.confirm(&messages).await?;
         self.frontier.close(lease, None).await?;
         Ok(messages)
     }

@@ -108,9 +108,11 @@ impl Pair {
             Step::Admit(urls) => self.admit(urls).await,
             Step::Follow(who, page, links) => self.follow(&worker(*who), *page, links).await,
             Step::Confirm(urls) => {
-                let all: Vec<Key> = urls.iter().map(|&number| work(number).key()).collect();
-                self.frontier.confirm(&self.crawl, &all).await.unwrap();
-                self.rules.apply_all(urls, |url, _| url.confirm());
+                let messages = self.messages(urls, Sender::Ours);
+                self.frontier.confirm(&messages).await.unwrap();
+                for (message, number) in messages.iter().zip(urls) {
+                    self.rules.apply_all(&[*number], |url, _| url.confirm(message.wake));
+                }
             }
             Step::Claim(who, urls, sender) => {
                 let (who, messages) = (worker(*who), self.messages(urls, *sender));
