@@ -198,9 +198,10 @@ impl World {
         self.producer == Carrier::Publishes || self.sweeper == Carrier::Publishes
     }
 
-    /// Whether a living worker knows of it.
+    /// Whether a living worker knows of it, and has something to do about it.
     pub(crate) fn is_in_hand(&self) -> bool {
-        self.workers.iter().any(|worker| !matches!(worker.doing, Doing::Nothing | Doing::Ack))
+        let is_over = |doing| matches!(doing, Doing::Nothing | Doing::Confirm(_) | Doing::Ack);
+        self.workers.iter().any(|worker| !is_over(worker.doing))
     }
 
     pub(crate) fn queue(&mut self, source: Source) -> &mut Queue {
