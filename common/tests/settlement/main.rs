@@ -23,7 +23,7 @@ fn nothing_is_lost_whatever_goes_wrong() {
         let model = Model { people: People::new(), without: None, horizon: BEGINNING + 8 };
         let first = World::new(Faults { left: faults, ..Faults::default() });
         let Found { worlds, is_complete, broken } = search(&model, first, most());
-        println!("{faults} faults: {worlds} states, {}", if is_complete { "all" } else { "the nearest" });
+        eprintln!("{faults} faults: {worlds} states, {}", if is_complete { "all" } else { "the nearest" });
         if let Some((promise, trace)) = broken {
             panic!("{promise:?} after\n{trace}");
         }
@@ -35,7 +35,7 @@ fn breaks(guard: Guard, promises: &[Broken], faults: u8) {
     let model = Model { people: People::new(), without: Some(guard), horizon: BEGINNING + 2 };
     let found = search(&model, World::new(Faults::few(faults)), 1_000_000);
     let (promise, trace) = found.broken.expect("nothing else keeps it");
-    println!("without {guard:?}: {promise:?} after\n{trace}");
+    eprintln!("without {guard:?}: {promise:?} after\n{trace}");
     assert!(promises.contains(&promise), "{promise:?} after\n{trace}");
 }
 

@@ -345,12 +345,13 @@ pub(crate) struct People {
 
 impl People {
     pub(crate) fn new() -> Self {
-        let url = "https://site.example/".parse().unwrap();
-        let crawl = CrawlRef { id: "c1".parse().unwrap(), spider: "shop".parse().unwrap() };
+        const NAME: &str = "it is a name";
+        let url = "https://site.example/".parse().expect("it is a URL");
+        let crawl = CrawlRef { id: "c1".parse().expect(NAME), spider: "shop".parse().expect(NAME) };
         let message = Message::seed(url, crawl, Lane::Bulk);
         let waiting = |tick| Message { wake: (tick > 0).then(|| at(tick)), ..message.clone() };
         Self {
-            ids: (0..32).map(|number| format!("w{number}").parse().unwrap()).collect(),
+            ids: (0..32).map(|number| format!("w{number}").parse().expect(NAME)).collect(),
             messages: (0..=Tick::MAX).map(waiting).collect(),
         }
     }

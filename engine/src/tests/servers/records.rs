@@ -128,7 +128,7 @@ impl Settlements for Servers {
 impl Outbox for Servers {
     async fn confirm(&self, messages: &[Message]) -> Result<()> {
         self.check("confirm")?;
-        messages.iter().for_each(|message| self.called("confirm", &message.key()));
+        messages.iter().for_each(|message| self.called("confirm", message.key()));
         Ok(())
     }
 
