@@ -56,7 +56,7 @@ pub(crate) struct World {
     pub(crate) has_lost_a_message: bool,
 }
 
-/// What may still go wrong.
+/// The number of faults that may still come, and those that have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Faults {
     /// All together.
@@ -136,7 +136,7 @@ pub(crate) struct Worker {
     pub(crate) heard: Tick,
 }
 
-/// What a worker does next.
+/// The next thing that a worker does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Doing {
     Nothing,
