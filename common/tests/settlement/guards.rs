@@ -9,10 +9,10 @@ pub(crate) enum Guard {
     PublishBeforeConfirm,
     /// A message of what another holds waits.
     Delay,
-    /// What another holds is not taken before its lease has lapsed.
+    /// A record is not taken from its holder before the lease has lapsed.
     Lease,
     /// Only its holder ends it.
     Holder,
-    /// What was lost is sent again.
+    /// The sweep sends again a URL whose message was lost.
     Sweep,
 }

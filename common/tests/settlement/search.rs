@@ -11,7 +11,7 @@ use crate::world::World;
 /// Number of steps in which everything has ended when nothing goes wrong any more.
 const LONG: usize = 500;
 
-/// What a search has found.
+/// The result of a search.
 pub(crate) struct Found {
     /// Number of different worlds.
     pub(crate) worlds: usize,

@@ -31,9 +31,9 @@ pub(crate) enum Step {
     Recover,
     ComeDue(usize),
     Receive(usize, Source),
-    /// What the worker does next.
+    /// The next thing that the worker does.
     Work(usize),
-    /// The same, of which the answer is lost.
+    /// Likewise, but the answer is lost.
     WorkUnanswered(usize),
     Extend(usize),
     Fail(usize),
@@ -153,7 +153,7 @@ impl Model {
         }
     }
 
-    /// What the broker delivers.
+    /// The deliveries of the broker.
     fn queues(&self, world: &World, next: &mut impl FnMut(Step, World)) {
         for source in [Source::Lane, Source::Due] {
             let mut after = *world;
@@ -334,7 +334,7 @@ impl Model {
         Some(after)
     }
 
-    /// What may go wrong.
+    /// The faults that may come.
     fn faults(&self, world: &World, next: &mut impl FnMut(Step, World)) {
         let mut fault = |step, by: &dyn Fn(&mut World) -> bool| {
             let mut after = *world;

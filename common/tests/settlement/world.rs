@@ -36,11 +36,11 @@ const ROOM: usize = 3;
 pub(crate) struct World {
     pub(crate) now: Tick,
     pub(crate) stored: Stored,
-    /// What the store has on disk, when its last change is not.
+    /// The record on the disk of the store, where its last change is not yet.
     pub(crate) on_disk: Stored,
     pub(crate) is_paused: bool,
     pub(crate) is_recovering: bool,
-    /// Who publishes its first message.
+    /// The process that publishes its first message.
     pub(crate) producer: Carrier,
     pub(crate) sweeper: Carrier,
     pub(crate) lane: Queue,
