@@ -57,7 +57,11 @@ fn can_end(model: &Model, mut world: World, ends: &mut HashSet<u64, Plain>) -> b
     for _ in 0..LONG {
         let here = fingerprint(&world);
         if !ends.insert(here) {
-            return true;
+            if !path.contains(&here) {
+                return true;
+            }
+            // It goes round in a circle.
+            break;
         }
         path.push(here);
         match model.goes_on(&world) {

@@ -74,7 +74,7 @@ pub(crate) enum Broken {
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:?}")
+        f.pad(&format!("{self:?}"))
     }
 }
 
