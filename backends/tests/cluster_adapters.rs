@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/engines.rs"]
+#[path = "adapters/support/engines.rs"]
 mod engines;
 
 use std::num::NonZeroU32;
