@@ -30,7 +30,7 @@ async fn a_killed_process_loses_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("crawl.db");
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "killed::a_process_to_kill", "--ignored", "--nocapture"])
+        .args(["--exact", "embedded::killed::a_process_to_kill", "--ignored", "--nocapture"])
         .env("TRAWL_TEST_STATE", &path)
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
