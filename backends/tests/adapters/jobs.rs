@@ -8,18 +8,19 @@ use proptest::prelude::*;
 use tokio::time::timeout;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::rabbitmq::JobWakeUps;
-use trawl_backends::redis::{self, RedisJobs};
+use trawl_backends::redis::RedisJobs;
 use trawl_common::ports::Jobs;
-use trawl_common::settings::{self, Queues, Redis};
+use trawl_common::settings::{self, Queues};
 use trawl_testkit::conformance::jobs::{obeys_the_model, steps};
-use trawl_testkit::servers::{self, VirtualHost};
+use trawl_testkit::servers::VirtualHost;
+
+use crate::support::own_link;
 
 /// Longer than any step of a test.
 const LONG: Duration = Duration::from_secs(60);
 
 async fn on_redis(per_spider: u32) -> RedisJobs {
-    let settings = Redis { url: servers::own_database().await, ..Redis::default() };
-    RedisJobs::new(redis::connect(&settings).await.unwrap(), NonZeroU32::new(per_spider).unwrap())
+    RedisJobs::new(own_link().await, NonZeroU32::new(per_spider).unwrap())
 }
 
 fn in_process(per_spider: u32) -> Arc<dyn Jobs> {

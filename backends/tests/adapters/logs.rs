@@ -3,19 +3,18 @@
 use std::sync::Arc;
 
 use trawl_backends::embedded::Embedded;
-use trawl_backends::redis::{self, Link, RedisLogs};
+use trawl_backends::redis::{Link, RedisLogs};
 use trawl_common::logs::{LogEntry, LogLevel, TaskEnd};
 use trawl_common::ports::{ErrorKind, LogPlace, Logs};
-use trawl_common::settings::Redis;
 use trawl_testkit::conformance::logs::settings;
-use trawl_testkit::servers;
+
+use crate::support::own_link;
 
 /// The key of the log's stream.
 const KEY: &str = "{crawled_urls}:logs";
 
 async fn redis() -> (Link, Arc<dyn Logs>) {
-    let server = Redis { url: servers::own_database().await, ..Redis::default() };
-    let link = redis::connect(&server).await.unwrap();
+    let link = own_link().await;
     (link.clone(), Arc::new(RedisLogs::new(link, &settings())))
 }
 

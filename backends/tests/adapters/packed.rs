@@ -16,9 +16,8 @@ use trawl_common::ports::{Claim, Control, Finish, NewWork, Terms};
 use trawl_common::settings::Dedup;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::{Admission, Claims, Lease, Past, Recovery, Settlements};
-use trawl_testkit::servers;
 
-use crate::support::{LONG, link};
+use crate::support::{LONG, own_link};
 
 keeps_promises!(trawl_common::settings::Dedup::Packed);
 
@@ -37,7 +36,7 @@ struct Store {
 
 impl Store {
     async fn new() -> Self {
-        Self { link: link(servers::own_database().await).await }
+        Self { link: own_link().await }
     }
 
     fn frontier(&self, dedup: Dedup) -> RedisRecords {

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use trawl_backends::embedded::Embedded;
-use trawl_backends::redis::{self, RedisProjects};
+use trawl_backends::redis::RedisProjects;
 use trawl_common::ports::{ErrorKind, Grants, MAX_PROJECTS, Projects};
 use trawl_common::project::{GrantedSecret, ProjectSecret};
 use trawl_common::projects::{Keeper, set_secret};
-use trawl_common::settings::{Redis, Secrets};
-use trawl_testkit::servers;
+use trawl_common::settings::Secrets;
+
+use crate::support::own_link;
 
 mod fleet {
     use super::*;
 
     pub(super) async fn projects() -> ((), Arc<dyn Projects>) {
-        let settings = Redis { url: servers::own_database().await, ..Redis::default() };
-        ((), Arc::new(RedisProjects::new(redis::connect(&settings).await.unwrap())))
+        ((), Arc::new(RedisProjects::new(own_link().await)))
     }
 
     trawl_testkit::projects_conformance!(projects);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use trawl_backends::redis::{self, Link, RedisJobs, RedisRecords};
+use trawl_backends::redis::{Link, RedisJobs, RedisRecords};
 use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats};
 use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::lane::Lane;
@@ -29,6 +29,8 @@ use trawl_engine::{
 };
 use trawl_testkit::faults::replies::ReplyLoser;
 use trawl_testkit::servers;
+
+use crate::support::link;
 
 const LONG: Duration = Duration::from_secs(600);
 /// A lease lasts a quarter of this, which must be longer than a reconnect.
@@ -310,7 +312,7 @@ async fn count_swept(redis: RedisRecords) -> usize {
 /// Returns an empty database of Redis behind a proxy.
 async fn behind_a_proxy() -> (ReplyLoser, Link) {
     let (proxy, url) = ReplyLoser::in_front_of(&servers::own_database().await).await.unwrap();
-    (proxy, redis::connect(&Redis { url, ..Redis::default() }).await.unwrap())
+    (proxy, link(url).await)
 }
 
 /// Runs a crawl in which the answer with this number is lost. Returns the number of answers, and of URLs that only the

@@ -3,17 +3,16 @@
 use std::sync::Arc;
 
 use trawl_backends::embedded::Embedded;
-use trawl_backends::redis::{self, RedisRunners};
+use trawl_backends::redis::RedisRunners;
 use trawl_common::ports::{ErrorKind, MAX_RUNNERS, RunnerKey, Runners};
-use trawl_common::settings::Redis;
-use trawl_testkit::servers;
+
+use crate::support::own_link;
 
 mod fleet {
     use super::*;
 
     async fn runners() -> ((), Arc<dyn Runners>) {
-        let settings = Redis { url: servers::own_database().await, ..Redis::default() };
-        ((), Arc::new(RedisRunners::new(redis::connect(&settings).await.unwrap())))
+        ((), Arc::new(RedisRunners::new(own_link().await)))
     }
 
     trawl_testkit::runners_conformance!(runners);

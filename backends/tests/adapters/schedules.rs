@@ -3,22 +3,17 @@
 use std::sync::Arc;
 
 use trawl_backends::embedded::Embedded;
-use trawl_backends::redis::{self, Link, RedisSchedules};
+use trawl_backends::redis::RedisSchedules;
 use trawl_common::ports::{ScheduleState, Schedules};
-use trawl_common::settings::Redis;
 use trawl_common::time::UnixMs;
-use trawl_testkit::servers;
 
-async fn link() -> Link {
-    let settings = Redis { url: servers::own_database().await, ..Redis::default() };
-    redis::connect(&settings).await.unwrap()
-}
+use crate::support::own_link;
 
 mod fleet {
     use super::*;
 
     async fn schedules() -> ((), Arc<dyn Schedules>) {
-        ((), Arc::new(RedisSchedules::new(link().await)))
+        ((), Arc::new(RedisSchedules::new(own_link().await)))
     }
 
     trawl_testkit::schedules_conformance!(schedules);
@@ -36,7 +31,7 @@ mod embedded {
 
 #[tokio::test]
 async fn what_cannot_be_read_of_one_schedule_holds_up_no_other_until_it_is_held_and_resumed() {
-    let mut link = link().await;
+    let mut link = own_link().await;
     let schedules = RedisSchedules::new(link.clone());
     let (shop, news) = ("shop".parse().unwrap(), "news".parse().unwrap());
     schedules.note(&news, UnixMs(1)).await.unwrap();

@@ -3,17 +3,16 @@
 use std::sync::Arc;
 
 use trawl_backends::embedded::Embedded;
-use trawl_backends::redis::{self, RedisSpiderStore};
+use trawl_backends::redis::RedisSpiderStore;
 use trawl_common::ports::SpiderStore;
-use trawl_common::settings::Redis;
-use trawl_testkit::servers;
+
+use crate::support::own_link;
 
 mod fleet {
     use super::*;
 
     async fn store() -> ((), Arc<dyn SpiderStore>) {
-        let settings = Redis { url: servers::own_database().await, ..Redis::default() };
-        ((), Arc::new(RedisSpiderStore::new(redis::connect(&settings).await.unwrap())))
+        ((), Arc::new(RedisSpiderStore::new(own_link().await)))
     }
 
     trawl_testkit::spider_store_conformance!(store);

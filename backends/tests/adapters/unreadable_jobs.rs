@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trawl_backends::embedded::Embedded;
-use trawl_backends::redis::{self, Link, RedisJobs};
+use trawl_backends::redis::{Link, RedisJobs};
 use trawl_common::jobs::{Hold, Job, JobOutcome, NewJob};
 use trawl_common::ports::{ErrorKind, JobFilter, JobPage, Jobs};
-use trawl_common::settings::Redis;
-use trawl_testkit::servers;
+
+use crate::support::own_link;
 
 /// Longer than any step of a test.
 const LONG: Duration = Duration::from_secs(60);
@@ -63,8 +63,7 @@ async fn the_others_go_on(jobs: Arc<dyn Jobs>, spoil: impl AsyncFn(&str)) {
 }
 
 async fn on_redis() -> (Link, Arc<dyn Jobs>) {
-    let settings = Redis { url: servers::own_database().await, ..Redis::default() };
-    let link = redis::connect(&settings).await.unwrap();
+    let link = own_link().await;
     (link.clone(), Arc::new(RedisJobs::new(link, NonZeroU32::MIN)))
 }
 

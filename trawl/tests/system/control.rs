@@ -2,11 +2,12 @@
 
 use std::fs;
 
-use crate::support::{Fleet, LIMIT, ends_well};
 use serde_json::Value;
 use tokio::process::Child;
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
+
+use crate::support::{Fleet, LIMIT, ends_well};
 
 const PAGES: usize = 60;
 /// Number of pages that have been answered when a command is given.

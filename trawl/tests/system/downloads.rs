@@ -22,6 +22,8 @@ use tokio::process::Command;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use crate::support::items_in;
+
 /// Longer than any step of a test.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -167,9 +169,7 @@ impl Workspace {
 
     /// Returns the items of this kind.
     fn items(&self, kind: &str) -> Vec<Value> {
-        let text = fs::read_to_string(self.path().join("items.jsonl")).unwrap_or_default();
-        let items = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        items.filter(|item| item["item"] == kind).collect()
+        items_in(self.path()).into_iter().filter(|item| item["item"] == kind).collect()
     }
 
     /// Returns the files below `files`, by path, with their sizes.

@@ -2,22 +2,15 @@
 
 use std::time::Duration;
 
-use crate::support::{Fleet, LIMIT, ends_well};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 use trawl_common::settings::Redis;
 use trawl_testkit::site::Site;
 
-/// Returns the output of a command that must end with `code`.
-async fn run(fleet: &Fleet, words: &[&str], code: i32) -> (String, String) {
-    let output = timeout(LIMIT, fleet.command(words).output()).await.unwrap().unwrap();
-    let (out, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-    assert_eq!(output.status.code(), Some(code), "{out}{error}");
-    (out.trim().to_owned(), error)
-}
+use crate::support::{Fleet, LIMIT, ends_well, run};
 
 async fn workers(fleet: &Fleet) -> Vec<Value> {
-    let (listed, _) = run(fleet, &["workers", "--json"], 0).await;
+    let (listed, _) = run(fleet.command(&["workers", "--json"]), 0).await;
     listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -39,17 +32,17 @@ async fn a_worker_that_is_drained_ends_by_itself_and_another_goes_on_with_all_th
     let mut producer = fleet.producer(&format!("{}/sitemap.xml", site.origin)).spawn().unwrap();
     // It holds all pages, and has started as many as it may.
     timeout(LIMIT, site.asked_for(4)).await.unwrap();
-    let (alone, _) = run(&fleet, &["workers", "--json"], 0).await;
+    let (alone, _) = run(fleet.command(&["workers", "--json"]), 0).await;
     let id = serde_json::from_str::<Value>(&alone).unwrap()["worker"].as_str().unwrap().to_owned();
     let staying = fleet.worker(&[]);
     let both_live = async { while workers(&fleet).await.len() < 2 {} };
     timeout(LIMIT, both_live).await.unwrap();
 
     let machine = id.rsplit_once('-').unwrap().0;
-    let (_, error) = run(&fleet, &["drain", machine], 2).await;
+    let (_, error) = run(fleet.command(&["drain", machine]), 2).await;
     assert!(error.contains("several workers begin with"), "{error}");
-    run(&fleet, &["drain", "nobody"], 2).await;
-    run(&fleet, &["drain", &id], 0).await;
+    run(fleet.command(&["drain", "nobody"]), 2).await;
+    run(fleet.command(&["drain", &id]), 0).await;
     let states = workers(&fleet).await;
     let is_draining = |state: &&Value| state["draining"] == true;
     let draining: Vec<&Value> = states.iter().filter(is_draining).map(|state| &state["worker"]).collect();
@@ -69,7 +62,7 @@ async fn a_worker_that_is_drained_ends_by_itself_and_another_goes_on_with_all_th
     };
     timeout(LIMIT, learns).await.unwrap();
     assert_eq!(drained.try_wait().unwrap(), None, "it has begun pages");
-    let (top, _) = run(&fleet, &["top", "--json"], 0).await;
+    let (top, _) = run(fleet.command(&["top", "--json"]), 0).await;
     let top: Value = serde_json::from_str(&top).unwrap();
     assert_eq!((top["workers"].as_array().unwrap().len(), &top["crawls"][0]["admitted"]), (2, &PAGES.into()));
     assert!(top["lanes"].as_array().unwrap().iter().any(|lane| lane["lane"] == "wait"), "{top}");

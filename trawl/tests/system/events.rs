@@ -4,7 +4,6 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::process::{Output, Stdio};
 
-use crate::support::{Fleet, LIMIT, ends_well};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -20,6 +19,8 @@ use tokio::process::{Child, ChildStdout, Command};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
+
+use crate::support::{Fleet, LIMIT, ends_well};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 

@@ -3,7 +3,6 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::support::{Fleet, LIMIT, ends_well};
 use serde_json::Value;
 use tokio::net::lookup_host;
 use tokio::process::Command;
@@ -13,14 +12,13 @@ use trawl_testkit::faults::proxy::{Mode, Proxy};
 use trawl_testkit::servers;
 use trawl_testkit::site::Site;
 
+use crate::support::{self, Fleet, LIMIT, ends_well};
+
 const HISTORY: &str = "TRAWL__HISTORY__POSTGRES";
 
 /// Returns the output of a command that must end with `code`.
-async fn run(mut command: Command, code: i32) -> String {
-    let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
-    let [out, error] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-    assert_eq!(output.status.code(), Some(code), "{out}{error}");
-    out.trim().to_owned()
+async fn run(command: Command, code: i32) -> String {
+    support::run(command, code).await.0
 }
 
 /// Returns the rows of a table that belong to this crawl.

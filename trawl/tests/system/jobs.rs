@@ -4,9 +4,8 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::{Fleet, LIMIT, ends_well};
 use serde_json::Value;
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 use tokio::time::{sleep, timeout};
 use trawl_backends::redis::RedisSpiderStore;
 use trawl_backends::{fleet, redis};
@@ -16,6 +15,8 @@ use trawl_common::request::NewRequest;
 use trawl_common::settings::{Redis, Settings};
 use trawl_common::spider::SpiderFiles;
 use trawl_testkit::site::Site;
+
+use crate::support::{Fleet, LIMIT, ends_well, run};
 
 const ALL: JobPage = JobPage { before: None, max: 10_000 };
 
@@ -51,14 +52,6 @@ async fn ended(jobs: &Arc<dyn Jobs>, count: usize, limit: Duration) -> Vec<Job> 
 
 async fn kill(mut worker: Child) {
     worker.kill().await.unwrap();
-}
-
-/// Returns the output of a command that must end with `code`.
-async fn run(mut command: Command, code: i32) -> (String, String) {
-    let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
-    let (out, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-    assert_eq!(output.status.code(), Some(code), "{out}{error}");
-    (out.trim().to_owned(), error)
 }
 
 #[tokio::test]

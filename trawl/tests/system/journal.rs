@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::Ipv4Addr;
 
-use crate::support::{Fleet, LIMIT, ends_well};
 use redis::aio::MultiplexedConnection;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -12,6 +11,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
+
+use crate::support::{self, Fleet, LIMIT, ends_well};
 
 async fn store(fleet: &Fleet) -> MultiplexedConnection {
     let client = redis::Client::open(fleet.redis.reveal()).unwrap();
@@ -25,10 +26,7 @@ async fn empty(fleet: &Fleet) {
 
 /// Returns the output of a command that must end with `code`.
 async fn run(fleet: &Fleet, words: &[&str], code: i32) -> String {
-    let output = timeout(LIMIT, fleet.command(words).output()).await.unwrap().unwrap();
-    let (out, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-    assert_eq!(output.status.code(), Some(code), "{words:?}: {out}{error}");
-    out.trim().to_owned()
+    support::run(fleet.command(words), code).await.0
 }
 
 /// Returns the status of each job.

@@ -3,12 +3,13 @@
 use std::fs;
 use std::process::Stdio;
 
-use crate::support::{Fleet, LIMIT, ends_well};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout};
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
+
+use crate::support::{Fleet, LIMIT, ends_well};
 
 /// Returns the log entries selected by these arguments.
 async fn entries(fleet: &Fleet, words: &[&str]) -> Vec<Value> {

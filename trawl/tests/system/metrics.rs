@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::support::{Fleet, LIMIT, ends_well};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 use trawl_testkit::own_redis::OwnRedis;
 use trawl_testkit::site::Site;
+
+use crate::support::{Fleet, LIMIT, ends_well};
 
 /// Starts a worker that serves its metrics, and returns it with the address.
 async fn measuring(fleet: &Fleet, settings: &[(&str, &str)]) -> (Child, String) {

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use crate::support::{Fleet, ends_well};
 use serde_json::Value;
 use tokio::process::Command;
 use tokio::time::timeout;
 use trawl_testkit::many_hosts::{ManyHosts, Plan};
+
+use crate::support::{Fleet, ends_well};
 
 const HOSTS: usize = 600;
 const PAGES: usize = 2;

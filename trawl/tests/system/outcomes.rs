@@ -4,21 +4,13 @@
 use std::fs;
 use std::process::Stdio;
 
-use crate::support::{Fleet, LIMIT, ends_well};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::process::Command;
 use tokio::time::timeout;
 use trawl_testkit::changing_site::{ChangingPage, ChangingSite};
 use trawl_testkit::site::Site;
 
-/// Runs a command that ends with `code`. Returns its output and its errors.
-async fn run(mut command: Command, code: i32) -> (String, String) {
-    let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
-    let (out, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-    assert_eq!(output.status.code(), Some(code), "{out}{error}");
-    (out.trim().to_owned(), error)
-}
+use crate::support::{Fleet, LIMIT, ends_well, run};
 
 async fn status(fleet: &Fleet, crawl: &str) -> Value {
     serde_json::from_str(&run(fleet.command(&["status", crawl, "--json"]), 0).await.0).unwrap()

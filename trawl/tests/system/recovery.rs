@@ -5,7 +5,6 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::support::{Fleet, LIMIT, ends_well};
 use redis::aio::MultiplexedConnection;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
@@ -13,6 +12,8 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use trawl_testkit::own_redis::OwnRedis;
 use trawl_testkit::site::Site;
+
+use crate::support::{Fleet, LIMIT, ends_well};
 
 /// Returns a fleet with its own Redis, which can be restarted from its last save.
 async fn forgetful() -> (Fleet, OwnRedis) {

@@ -4,7 +4,6 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::{Fleet, LIMIT, ends_well};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 use trawl_backends::redis::{self, RedisSchedules};
@@ -12,6 +11,8 @@ use trawl_common::ports::{ScheduleState, Schedules};
 use trawl_common::settings::Redis;
 use trawl_common::time::UnixMs;
 use trawl_testkit::site::Site;
+
+use crate::support::{Fleet, LIMIT, ends_well};
 
 const DAY: u64 = 24 * 3_600_000;
 

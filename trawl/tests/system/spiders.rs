@@ -6,7 +6,6 @@ use std::net::Ipv4Addr;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
-use crate::support::{Fleet, LIMIT, ends_well};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Html;
@@ -14,6 +13,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::process::Command;
 use tokio::time::timeout;
+
+use crate::support::{Fleet, LIMIT, ends_well};
 
 type Log = Arc<Mutex<Vec<(String, String)>>>;
 

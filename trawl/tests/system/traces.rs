@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
-use crate::support::{Fleet, LIMIT, ends_well};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -19,6 +18,8 @@ use prost::Message;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
+
+use crate::support::{Fleet, LIMIT, ends_well};
 
 /// A collector that keeps each span with the service that sent it.
 #[derive(Clone, Default)]

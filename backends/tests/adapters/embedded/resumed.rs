@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::support::*;
+use tempfile::TempDir;
 use trawl_backends::embedded::Embedded;
 use trawl_common::frontier::outcome::Reason;
 use trawl_common::politeness::gcra::{Pace, Slot};
@@ -21,6 +22,19 @@ fn ask_every(seconds: u64) -> HostSlotRequest {
 fn is_about(slot: Slot, seconds: u64) -> bool {
     let limits = Duration::from_secs(seconds - 1)..=Duration::from_secs(seconds);
     matches!(slot, Slot::Reserved { wait, .. } if limits.contains(&wait))
+}
+
+/// Returns an engine whose state file this SQL changed after `admitted` URLs had come; two are done since.
+async fn two_done_after(sql: &str, admitted: usize) -> (TempDir, Embedded) {
+    let (directory, engine) = state_file();
+    admit(&engine, 0..admitted).await.close().await.unwrap();
+    drop(engine);
+    change(&directory, sql);
+    let engine = open(&directory.path().join("crawl.db"));
+    let worker = join(&engine);
+    let claimed = claim_all(&*worker, 2).await;
+    worker.settle(claimed.iter().map(done).collect()).await.unwrap();
+    (directory, engine)
 }
 
 #[tokio::test]
@@ -89,14 +103,7 @@ async fn what_would_never_be_given_to_anyone_is_a_dead_letter() {
         ("record", "UPDATE records SET url = 'http://site.example/5' WHERE url LIKE '%/1'"),
     ];
     for (field, sql) in changes {
-        let (directory, engine) = state_file();
-        admit(&engine, 0..3).await.close().await.unwrap();
-        drop(engine);
-        change(&directory, sql);
-        let engine = open(&directory.path().join("crawl.db"));
-        let worker = join(&engine);
-        let claimed = claim_all(&*worker, 2).await;
-        worker.settle(claimed.iter().map(done).collect()).await.unwrap();
+        let (_directory, engine) = two_done_after(sql, 3).await;
         let stats = engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap();
         assert!(stats.status.is_over(), "{sql}: {stats:?}");
         assert_eq!((stats.counts.admitted, stats.counts.done, stats.counts.failed), (3, 2, 1), "{sql}");
@@ -110,14 +117,7 @@ async fn what_would_never_be_given_to_anyone_is_a_dead_letter() {
 #[tokio::test]
 async fn a_crawl_whose_counters_disagree_with_its_records_ends_with_the_last_of_these() {
     for sql in ["UPDATE crawls SET admitted = admitted + 64", "UPDATE crawls SET done = done + 1024"] {
-        let (directory, engine) = state_file();
-        admit(&engine, 0..2).await.close().await.unwrap();
-        drop(engine);
-        change(&directory, sql);
-        let engine = open(&directory.path().join("crawl.db"));
-        let worker = join(&engine);
-        let claimed = claim_all(&*worker, 2).await;
-        worker.settle(claimed.iter().map(done).collect()).await.unwrap();
+        let (_directory, engine) = two_done_after(sql, 2).await;
         assert!(engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap().status.is_over(), "{sql}");
     }
 }

@@ -22,7 +22,7 @@ use trawl_engine::{Admission, Claims, Lease, Past, Recovery, Settlements};
 use trawl_testkit::own_redis::OwnRedis;
 use trawl_testkit::servers::{self, VirtualHost};
 
-use crate::support::{BRIEF, LONG, link};
+use crate::support::{BRIEF, LONG, link, own_link};
 
 /// Records and hosts in their own Redis, beside this RabbitMQ.
 async fn store(vhost: &VirtualHost) -> (Arc<RedisRecords>, Arc<RedisHosts>) {
@@ -262,7 +262,7 @@ async fn the_end_of_discovery_without_a_producer_is_logged() {
     let rabbitmq = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
     let mut settings = Settings { rabbitmq, ..Settings::default() };
     settings.recovery.lost_after = BRIEF;
-    let (records, _) = records_of(&settings, link(servers::own_database().await).await).unwrap();
+    let (records, _) = records_of(&settings, own_link().await).unwrap();
     let dead = begin(&records, "left", "dead 0001", 7, BRIEF).await;
     admit(&records, &dead).await;
     let ended = async {

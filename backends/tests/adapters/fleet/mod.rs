@@ -34,7 +34,7 @@ use trawl_testkit::conformance::hosts::{Frugal, HostPorts};
 use trawl_testkit::conformance::queue::Engine;
 use trawl_testkit::servers::{self, VirtualHost};
 
-use crate::support::{BRIEF, LONG, control_ports_on, link};
+use crate::support::{BRIEF, LONG, control_ports_on, link, own_link};
 
 keeps_promises!(trawl_common::settings::Dedup::Plain);
 
@@ -44,7 +44,7 @@ async fn hosts() -> ((), HostPorts) {
 }
 
 async fn frugal() -> ((), Frugal) {
-    let redis = link(servers::own_database().await).await;
+    let redis = own_link().await;
     ((), Frugal { hosts: Arc::new(RedisHosts::new(redis, 1_000_000)), robots_bytes: 1_000_000 })
 }
 
@@ -95,7 +95,7 @@ mod plain {
 
     #[tokio::test]
     async fn cached_responses_keep_to_a_budget_that_all_processes_share_and_the_oldest_go_first() {
-        let link = link(servers::own_database().await).await;
+        let link = own_link().await;
         let cache = || RedisCache::new(link.clone(), Encoding::Plain).within(1_000_000);
         let processes = [cache(), cache()];
         let url = |number: usize| format!("http://site.example/{number}").parse().unwrap();
@@ -114,7 +114,7 @@ mod plain {
 
     #[tokio::test]
     async fn a_page_in_the_cache_reads_well() {
-        let link = link(servers::own_database().await).await;
+        let link = own_link().await;
         let cache = RedisCache::new(link.clone(), Encoding::Plain);
         let url = "http://site.example/a".parse().unwrap();
         let response = response("<title>Hello</title>".into());
@@ -132,7 +132,7 @@ trawl_testkit::sessions_conformance!(sessions);
 
 #[tokio::test]
 async fn robots_files_that_lapse_soon_make_room_for_those_that_are_kept_for_long() {
-    let hosts = RedisHosts::new(link(servers::own_database().await).await, 1_000_000);
+    let hosts = RedisHosts::new(own_link().await, 1_000_000);
     let url = |number: usize| CanonicalUrl::parse(&format!("http://h{number}.example/")).unwrap();
     let key = |number| RobotsKey::origin(&url(number).origin());
     let body: Vec<u8> = std::iter::repeat_with(rand::random::<u8>).take(100_000).collect();
@@ -250,7 +250,7 @@ mod requests {
 
     #[tokio::test]
     async fn a_url_is_taken_again_when_it_is_asked_for_again_after_a_while() {
-        let link = link(servers::own_database().await).await;
+        let link = own_link().await;
         let frontier = RedisRecords::new(link.clone(), LONG, Dedup::Plain).with_again(LONG);
         assert_eq!(ask(&frontier, 0).await, TAKE);
         age(&link, LONG - Duration::from_secs(60)).await;
@@ -263,7 +263,7 @@ mod requests {
 
     #[tokio::test]
     async fn what_was_asked_for_long_ago_takes_no_memory() {
-        let link = link(servers::own_database().await).await;
+        let link = own_link().await;
         let frontier = RedisRecords::new(link.clone(), LONG, Dedup::Plain).with_again(LONG);
         for number in 0..40 {
             ask(&frontier, number).await;
@@ -298,7 +298,7 @@ mod records {
 
     /// Returns a frontier to which a URL with a deadline was admitted, and its record.
     async fn admitted() -> (Link, RedisRecords, Message, String) {
-        let link = link(servers::own_database().await).await;
+        let link = own_link().await;
         let frontier = RedisRecords::new(link.clone(), LONG, Dedup::Plain);
         let crawl = CrawlRef { id: "c".parse().unwrap(), spider: SpiderName::default() };
         let lease = frontier.open(&crawl, Terms::default(), "producer", LONG, Past::Possible).await.unwrap();
@@ -376,7 +376,7 @@ mod vanishing {
 
     #[tokio::test]
     async fn a_worker_that_says_nothing_any_more_has_vanished_unless_it_said_that_it_ends() {
-        let redis = link(servers::own_database().await).await;
+        let redis = own_link().await;
         let records = RedisRecords::new(redis, LONG, Dedup::Plain);
         let [living, gone, ended] = ["w1", "w2", "w3"].map(|name| name.parse::<WorkerId>().unwrap());
         records.beat(&beat(&living), LONG).await.unwrap();

@@ -17,13 +17,18 @@ pub(crate) async fn link(url: ServerUrl) -> Link {
     redis::connect(&Redis { url, ..Redis::default() }).await.unwrap()
 }
 
+/// Returns a link to a database that no other test uses.
+pub(crate) async fn own_link() -> Link {
+    link(servers::own_database().await).await
+}
+
 pub(crate) async fn control_ports_on(redis: ServerUrl, dedup: Dedup, lost_after: Duration) -> ControlPorts {
     records_on(link(redis).await, dedup, lost_after)
 }
 
 /// Returns an engine on a database and a virtual host of its own.
 pub(crate) async fn carrier_with(dedup: Dedup) -> (VirtualHost, Carrier) {
-    carrier_on(link(servers::own_database().await).await, Vec::new(), dedup).await
+    carrier_on(own_link().await, Vec::new(), dedup).await
 }
 
 /// Tests that an engine with this dedup keeps every promise, and so do its records alone.

@@ -16,6 +16,8 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
 
+use crate::support::items_in;
+
 /// Longer than any step of a test.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -40,11 +42,6 @@ fn crawl_stats(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(output)))
 }
 
-fn items(folder: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(folder.join("items.jsonl")).unwrap_or_default();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 fn distinct(items: &[Value], key: &str) -> HashSet<String> {
     items.iter().map(|item| item[key].as_str().unwrap().to_owned()).collect()
 }
@@ -64,7 +61,7 @@ async fn every_page_of_a_sitemap_becomes_one_item() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let stats = crawl_stats(&output);
     assert_eq!((&stats["status"], &stats["done"]), (&"finished".into(), &50.into()));
-    let items = items(folder.path());
+    let items = items_in(folder.path());
     assert_eq!((items.len(), distinct(&items, "id").len()), (50, 50));
     for item in &items {
         let number = item["url"].as_str().unwrap().rsplit('/').next().unwrap();
@@ -150,7 +147,7 @@ async fn a_second_run_fetches_nothing_that_was_crawled() {
     let again = crawl(folder.path(), &source).output().await.unwrap();
     assert_eq!((again.status.code(), &crawl_stats(&again)["admitted"]), (Some(0), &0.into()));
     assert!(stderr(&again).contains("10 URLs were seen before"), "{}", stderr(&again));
-    assert_eq!(items(folder.path()).len(), 10);
+    assert_eq!(items_in(folder.path()).len(), 10);
 }
 
 #[tokio::test]
@@ -173,7 +170,7 @@ async fn a_killed_crawl_goes_on_and_fetches_only_what_is_left() {
         (&stats["admitted"], &stats["done"], &stats["pending"]),
         (&300.into(), &300.into(), &0.into())
     );
-    assert_eq!(distinct(&items(folder.path()), "url").len(), 300);
+    assert_eq!(distinct(&items_in(folder.path()), "url").len(), 300);
     let again = site.log().iter().filter(|(path, asked)| path.starts_with("/page/") && **asked > 1).count();
     assert!(again <= 8 + 40, "{again} pages were fetched twice: those in flight, and few not yet settled");
 }

@@ -9,7 +9,8 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
 
-use super::{LIMIT, crawl, crawl_stats, items, stderr};
+use super::{LIMIT, crawl, crawl_stats, stderr};
+use crate::support::items_in;
 
 #[tokio::test]
 async fn a_state_file_of_other_sources_is_not_mixed_with_these() {
@@ -62,7 +63,7 @@ async fn a_pipe_is_crawled_line_by_line_and_ctrl_c_ends_it_although_it_stays_ope
     assert!(Command::new("kill").args(["-INT", &pid]).status().await.unwrap().success());
     let output = timeout(LIMIT, piped.wait_with_output()).await.unwrap().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    assert_eq!(items(folder.path()).len(), 3);
+    assert_eq!(items_in(folder.path()).len(), 3);
     drop(lines);
 }
 

@@ -21,13 +21,14 @@ use std::collections::HashSet;
 use std::fs;
 use std::process::Stdio;
 
-use crate::support::{Fleet, LIMIT, ends_well};
 use lapin::options::{BasicGetOptions, BasicPublishOptions, QueueDeclareOptions};
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use serde_json::Value;
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
+
+use crate::support::{Fleet, LIMIT, ends_well};
 
 async fn channel_of(fleet: &Fleet) -> Channel {
     let connection = Connection::connect(fleet.vhost.url.reveal(), ConnectionProperties::default());

@@ -7,12 +7,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::support::LIMIT;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::time::timeout;
 use trawl_testkit::changing_site::{ChangingPage, ChangingSite};
+
+use crate::support::LIMIT;
 
 /// A folder to crawl a site from.
 struct Workspace {

@@ -5,10 +5,11 @@ mod sources;
 use std::fs;
 use std::time::Duration;
 
-use crate::support::{Fleet, LIMIT, ends_well};
 use serde_json::Value;
 use tokio::time::timeout;
 use trawl_testkit::many_hosts::{Arrival, ManyHosts, Plan, Robots};
+
+use crate::support::{Fleet, LIMIT, ends_well};
 
 /// The engine that crawls.
 #[derive(Clone, Copy)]

@@ -12,6 +12,8 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 use trawl_testkit::script_site::ScriptSite;
 
+use crate::support::items_in;
+
 /// Longer than any crawl of a test.
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 
@@ -90,8 +92,7 @@ impl<'a> Workspace<'a> {
     }
 
     pub(crate) fn items(&self) -> Vec<Value> {
-        let text = fs::read_to_string(self.path().join("items.jsonl")).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        items_in(self.path())
     }
 }
 

@@ -15,6 +15,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use trawl_testkit::site::Site;
 
+use crate::support::items_in;
+
 struct Workspace(TempDir);
 
 impl Workspace {
@@ -51,8 +53,7 @@ impl Workspace {
     }
 
     fn items(&self) -> Vec<Value> {
-        let text = fs::read_to_string(self.path().join("items.jsonl")).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        items_in(self.path())
     }
 }
 

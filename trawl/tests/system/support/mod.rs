@@ -2,6 +2,8 @@
 
 pub(crate) mod workspace;
 
+use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -70,6 +72,20 @@ impl Fleet {
         let crawl = format!("--crawl={}", self.name);
         self.command(&["producer", source, &spider, &crawl, "--wait"])
     }
+}
+
+/// Runs a command that ends with `code`. Returns its output, trimmed, and its errors.
+pub(crate) async fn run(mut command: Command, code: i32) -> (String, String) {
+    let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
+    let [out, error] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert_eq!(output.status.code(), Some(code), "{out}{error}");
+    (out.trim().to_owned(), error)
+}
+
+/// Returns the items that a crawl in this folder has written so far.
+pub(crate) fn items_in(folder: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(folder.join("items.jsonl")).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 pub(crate) async fn ends_well(mut worker: Child) {

@@ -8,6 +8,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
 
+use super::items_in;
+
 /// A folder with a spider.
 pub(crate) struct Workspace {
     folder: TempDir,
@@ -65,9 +67,7 @@ impl Workspace {
         let output = self.crawling(self.file).output().await.unwrap();
         let log = String::from_utf8(output.stderr).unwrap();
         let stats = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{log}"));
-        let items = fs::read_to_string(self.path().join("items.jsonl")).unwrap_or_default();
-        let items = items.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        Crawl { code: output.status.code(), stats, items, log }
+        Crawl { code: output.status.code(), stats, items: items_in(self.path()), log }
     }
 
     /// Returns the mistakes of the spider.
