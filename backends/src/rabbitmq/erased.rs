@@ -8,8 +8,9 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-use futures::FutureExt;
 use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
+use lapin::message::Delivery;
 use lapin::options::BasicConsumeOptions;
 use lapin::types::FieldTable;
 use trawl_common::ports::Result;
@@ -53,6 +54,13 @@ impl Channel {
     ) -> BoxFuture<'a, Result<Incoming>> {
         let consuming = self.basic_consume(queue.into(), tag.into(), options, arguments);
         async { Ok(Incoming::new(answered(consuming).await.map_err(failed)?)) }.boxed()
+    }
+}
+
+impl Incoming {
+    /// Awaits the next message; `None` if the consumer is cancelled. A cancelled call has taken nothing.
+    pub(super) fn next(&mut self) -> BoxFuture<'_, Option<lapin::Result<Delivery>>> {
+        (**self).next().boxed()
     }
 }
 

@@ -1,6 +1,5 @@
 //! Subscribers to events: a durable queue for each, which keeps its unread events.
 
-use futures::StreamExt;
 use lapin::message::Delivery;
 use lapin::options::{
     BasicAckOptions, BasicConsumeOptions, BasicGetOptions, BasicQosOptions, QueueDeleteOptions,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
 use lapin::BasicProperties;
 use lapin::options::BasicConsumeOptions;
 use lapin::types::FieldTable;

@@ -120,23 +120,26 @@ fn given_up() -> Error {
 }
 
 /// Sends all messages on a channel with confirms, and returns when all are confirmed.
-pub(super) async fn send_on(channel: &Channel, outgoing: impl IntoIterator<Item = Outgoing>) -> Result<()> {
-    // Waiting until each is written before the next is sent would cost two context switches for each.
-    let mut window = FuturesUnordered::new();
-    let mut bytes = 0;
-    for message in outgoing {
-        let size = message.body.len();
-        while window.len() >= WINDOW || bytes + size > WINDOW_BYTES {
-            let Some(size) = confirmed_in_time(window.next()).await? else { break };
-            bytes -= size?;
+pub(super) fn send_on(channel: &Channel, outgoing: Vec<Outgoing>) -> BoxFuture<'_, Result<()>> {
+    let sending = async move {
+        // Waiting until each is written before the next is sent would cost two context switches for each.
+        let mut window = FuturesUnordered::new();
+        let mut bytes = 0;
+        for message in outgoing {
+            let size = message.body.len();
+            while window.len() >= WINDOW || bytes + size > WINDOW_BYTES {
+                let Some(size) = confirmed_in_time(window.next()).await? else { break };
+                bytes -= size?;
+            }
+            window.push(publish(channel, message));
+            bytes += size;
         }
-        window.push(publish(channel, message));
-        bytes += size;
-    }
-    while let Some(confirmed) = confirmed_in_time(window.next()).await? {
-        confirmed?;
-    }
-    Ok(())
+        while let Some(confirmed) = confirmed_in_time(window.next()).await? {
+            confirmed?;
+        }
+        Ok(())
+    };
+    sending.boxed()
 }
 
 /// Sends a message, waits until it is confirmed, and returns its size in bytes.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use futures::{FutureExt, StreamExt};
+use futures::FutureExt;
 use lapin::BasicProperties;
 use lapin::options::BasicAckOptions;
 use lapin::types::FieldTable;

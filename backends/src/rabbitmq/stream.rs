@@ -1,6 +1,7 @@
 //! Reading a stream from any position, to its end when reading began and beyond.
 
-use futures::StreamExt;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use lapin::BasicProperties;
 use lapin::message::Delivery;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicQosOptions, ConfirmSelectOptions};
@@ -43,16 +44,19 @@ pub struct StreamEntry {
 }
 
 /// Starts reading the stream of this name, with at most `prefetch` messages sent ahead.
-pub(super) async fn read(
+pub(super) fn read(
     connection: Connection,
     stream: &'static str,
     from: StreamStart,
     prefetch: u16,
-) -> Result<StreamReader> {
-    // The mark comes after this reader's position too, so the reader always reaches the end.
-    let (channel, consumer) = consume(&connection, stream, from, prefetch).await?;
-    let end = end(&connection, stream).await?;
-    Ok(StreamReader { stream, end, consumer, channel, _connection: connection })
+) -> BoxFuture<'static, Result<StreamReader>> {
+    let reading = async move {
+        // The mark comes after this reader's position too, so the reader always reaches the end.
+        let (channel, consumer) = consume(&connection, stream, from, prefetch).await?;
+        let end = end(&connection, stream).await?;
+        Ok(StreamReader { stream, end, consumer, channel, _connection: connection })
+    };
+    reading.boxed()
 }
 
 /// The messages from one position on. After an error it is of no use: a new reader continues from its position.
@@ -94,7 +98,7 @@ impl StreamReader {
 async fn end(connection: &Connection, stream: &str) -> Result<u64> {
     let id = format!("{:032x}", rand::random::<u128>());
     let (channel, mut consumer) = consume(connection, stream, StreamStart::Next, 1).await?;
-    publisher::send_on(&channel, [mark(stream, &id)]).await?;
+    publisher::send_on(&channel, vec![mark(stream, &id)]).await?;
     let come_back = async {
         loop {
             let delivery = next(&mut consumer, stream).await?;

@@ -1,6 +1,5 @@
 //! Opens the [`Link`] that the settings describe.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use redis::ErrorKind::InvalidClientConfig;
@@ -12,7 +11,7 @@ use redis::{RedisError, RedisResult, TlsCertificates};
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::Redis;
 
-use crate::redis::server::link::Opener;
+use crate::redis::server::{cluster, single};
 use crate::redis::{Link, kind};
 use crate::tls::{self, Authority};
 
@@ -60,7 +59,7 @@ async fn to_server(settings: &Redis, certificates: TlsCertificates) -> RedisResu
         .set_response_timeout(Some(TIMEOUT))
         .set_number_of_retries(1)
         .set_max_delay(MAX_PAUSE);
-    Arc::new(Opener::Server(client(settings, certificates)?, config)).open().await
+    single::open(client(settings, certificates)?, config).await
 }
 
 async fn to_cluster(settings: &Redis, certificates: TlsCertificates) -> RedisResult<Link> {
@@ -76,7 +75,7 @@ async fn to_cluster(settings: &Redis, certificates: TlsCertificates) -> RedisRes
         .retries(4)
         .tcp_settings(tcp());
     let builder = if settings.url.is_tls() { builder.certs(certificates.clone()) } else { builder };
-    match Arc::new(Opener::Cluster(builder.build()?)).open().await {
+    match cluster::open(builder.build()?).await {
         Ok(link) => Ok(link),
         // The error says only that no node could be reached; a plain connection gives the reason.
         Err(error) => Err(why_not(settings, certificates).await.unwrap_or(error)),

@@ -1,18 +1,10 @@
 //! The connection to Redis: one server, or a cluster.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use futures::future::try_join_all;
-use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
-use redis::cluster::ClusterClient;
-use redis::cluster_async::ClusterConnection;
-use redis::cluster_routing::{
-    MultipleNodeRoutingInfo, Route, RoutingInfo, SingleNodeRoutingInfo, Slot, SlotAddr,
-};
-use redis::{
-    Arg, Client, Cmd, FromRedisValue, InfoDict, Pipeline, RedisFuture, RedisResult, ScriptInvocation, Value,
-};
+use redis::aio::ConnectionLike;
+use redis::cluster_routing::Slot;
+use redis::{Cmd, FromRedisValue, InfoDict, Pipeline, RedisFuture, ScriptInvocation, Value};
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::text::printable;
 
@@ -24,40 +16,49 @@ use crate::redis::failed;
 /// slot. A pipeline may touch many slots: it is sent in parts, one per slot, and only commands of the same slot
 /// keep their order. No pipeline is a transaction, because a full server would refuse even one that only reads.
 #[derive(Clone)]
-pub struct Link(Kind, Arc<Opener>);
+pub struct Link(Arc<dyn Connected>);
 
-/// Opens connections to one server or cluster.
-pub(crate) enum Opener {
-    Server(Client, ConnectionManagerConfig),
-    Cluster(ClusterClient),
-}
+/// A connection to one server or a cluster. It is a trait object since the compiler would otherwise prove anew for each
+/// function that awaits a command that all types of the client library may move between threads.
+pub(super) trait Connected: Send + Sync {
+    /// Opens another connection to the same server or cluster.
+    fn apart(&self) -> RedisFuture<'_, Link>;
 
-impl Opener {
-    pub(crate) async fn open(self: Arc<Self>) -> RedisResult<Link> {
-        let kind = match &*self {
-            Self::Server(client, config) => {
-                Kind::Server(client.get_connection_manager_with_config(config.clone()).await?)
-            }
-            Self::Cluster(client) => Kind::Cluster(client.get_async_connection().await?),
-        };
-        Ok(Link(kind, self))
-    }
-}
+    /// Sends a command.
+    fn send<'a>(&'a self, command: &'a Cmd) -> RedisFuture<'a, Value>;
 
-#[derive(Clone)]
-enum Kind {
-    Server(ConnectionManager),
-    Cluster(ClusterConnection),
+    /// Sends a command without a key to the server that has this slot.
+    fn send_to<'a>(&'a self, slot: Slot, command: &'a Cmd) -> RedisFuture<'a, Value>;
+
+    /// Sends all commands of a pipeline. Returns the answers to `count` of them from `offset` on.
+    fn send_all<'a>(
+        &'a self,
+        pipeline: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>>;
+
+    /// Returns what each master says of itself.
+    fn infos<'a>(&'a self, info: &'a Cmd) -> RedisFuture<'a, Vec<InfoDict>>;
+
+    fn is_cluster(&self) -> bool;
+
+    /// Returns the number of the database.
+    fn database(&self) -> i64;
 }
 
 impl Link {
+    pub(super) fn new(connected: impl Connected + 'static) -> Self {
+        Self(Arc::new(connected))
+    }
+
     /// Opens another connection to the same server or cluster.
     pub(crate) async fn apart(&self) -> Result<Self> {
-        Arc::clone(&self.1).open().await.map_err(failed)
+        self.0.apart().await.map_err(failed)
     }
 
     pub(crate) fn is_cluster(&self) -> bool {
-        matches!(self.0, Kind::Cluster(_))
+        self.0.is_cluster()
     }
 
     /// Runs a script.
@@ -91,10 +92,7 @@ impl Link {
 
     /// Runs a command without a key on the server that has `key`.
     pub(crate) async fn query_at<T: FromRedisValue>(&self, key: &str, command: &Cmd) -> Result<T> {
-        let Kind::Cluster(cluster) = &self.0 else { return self.query(command).await };
-        let route = Route::with_slot(Slot::for_key(key.as_bytes()), SlotAddr::Master);
-        let node = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route));
-        let answer = cluster.clone().route_command(command.clone(), node).await.map_err(failed)?;
+        let answer = self.0.send_to(Slot::for_key(key.as_bytes()), command).await.map_err(failed)?;
         redis::from_redis_value(answer).map_err(|error| failed(error.into()))
     }
 
@@ -102,16 +100,8 @@ impl Link {
     pub(crate) async fn runs(&self) -> Result<String> {
         let mut info = redis::cmd("INFO");
         info.arg("server").arg("replication");
-        let mut runs = match &self.0 {
-            Kind::Server(_) => vec![run_of(&self.query::<InfoDict>(&info).await?)],
-            Kind::Cluster(cluster) => {
-                let masters = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
-                let answers = cluster.clone().route_command(info, masters).await.map_err(failed)?;
-                let answers: HashMap<String, InfoDict> =
-                    redis::from_redis_value(answers).map_err(|error| failed(error.into()))?;
-                answers.values().map(run_of).collect()
-            }
-        };
+        let infos = self.0.infos(&info).await.map_err(failed)?;
+        let mut runs: Vec<String> = infos.iter().map(run_of).collect();
         runs.sort_unstable();
         Ok(runs.join(" "))
     }
@@ -124,10 +114,7 @@ fn run_of(info: &InfoDict) -> String {
 
 impl ConnectionLike for Link {
     fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
-        match &mut self.0 {
-            Kind::Server(server) => server.req_packed_command(command),
-            Kind::Cluster(cluster) => cluster.req_packed_command(command),
-        }
+        self.0.send(command)
     }
 
     fn req_packed_commands<'a>(
@@ -136,81 +123,10 @@ impl ConnectionLike for Link {
         offset: usize,
         count: usize,
     ) -> RedisFuture<'a, Vec<Value>> {
-        match &mut self.0 {
-            Kind::Server(server) => server.req_packed_commands(pipeline, offset, count),
-            Kind::Cluster(cluster) => Box::pin(by_slot(cluster, pipeline)),
-        }
+        self.0.send_all(pipeline, offset, count)
     }
 
     fn get_db(&self) -> i64 {
-        match &self.0 {
-            Kind::Server(server) => server.get_db(),
-            Kind::Cluster(cluster) => cluster.get_db(),
-        }
-    }
-}
-
-/// Sends each slot's commands as a separate pipeline, all at once; the answers come in the pipeline's order.
-async fn by_slot(cluster: &ClusterConnection, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
-    let parts = parts(pipeline);
-    let answers = try_join_all(parts.iter().map(|part| {
-        let mut cluster = cluster.clone();
-        let route = SingleNodeRoutingInfo::SpecificNode(Route::with_slot(part.slot, SlotAddr::Master));
-        async move { cluster.route_pipeline(part.pipeline.clone(), 0, part.places.len(), route).await }
-    }))
-    .await?;
-    let mut merged = vec![Value::Nil; pipeline.len()];
-    for (part, answers) in parts.iter().zip(answers) {
-        for (&place, answer) in part.places.iter().zip(answers) {
-            merged[place] = answer;
-        }
-    }
-    Ok(merged)
-}
-
-/// The commands of one slot, and their positions in the whole pipeline.
-struct Part {
-    slot: Slot,
-    places: Vec<usize>,
-    pipeline: Pipeline,
-}
-
-fn parts(pipeline: &Pipeline) -> Vec<Part> {
-    let mut parts: Vec<Part> = Vec::new();
-    for (place, command) in pipeline.cmd_iter().enumerate() {
-        let slot = slot(command);
-        let at = parts.iter().position(|part| part.slot == slot).unwrap_or_else(|| {
-            parts.push(Part { slot, places: Vec::new(), pipeline: redis::pipe() });
-            parts.len() - 1
-        });
-        parts[at].places.push(place);
-        parts[at].pipeline.add_command(command.clone());
-    }
-    parts
-}
-
-/// Returns the slot of a command's first argument, which is the key in all commands that are pipelined here.
-fn slot(command: &Cmd) -> Slot {
-    match command.args_iter().nth(1) {
-        Some(Arg::Simple(key)) => Slot::for_key(key),
-        _ => Slot::for_key(""),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pipeline_is_parted_by_slot_and_each_part_keeps_its_order() {
-        let mut pipeline = redis::pipe();
-        pipeline.cmd("HSET").arg("workers:{a}").arg("seen").arg(1);
-        pipeline.cmd("ZADD").arg("workers").arg(1).arg("a");
-        pipeline.cmd("PEXPIRE").arg("workers:{a}").arg(15_000);
-        let parts = parts(&pipeline);
-        let places: Vec<&[usize]> = parts.iter().map(|part| &part.places[..]).collect();
-        assert_eq!(places, [&[0, 2][..], &[1]]);
-        let names: Vec<_> = parts[0].pipeline.cmd_iter().map(|command| command.args_iter().next()).collect();
-        assert_eq!(names, [Some(Arg::Simple(&b"HSET"[..])), Some(Arg::Simple(&b"PEXPIRE"[..]))]);
+        self.0.database()
     }
 }
