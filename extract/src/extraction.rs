@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Map, Value};
-use trawl_common::names::CrawlRef;
+use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::request::NewRequest;
 use trawl_common::spider::Required;
 use trawl_common::spider::item::{Item, item_id};
+use trawl_common::task::NewTask;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -19,6 +20,10 @@ pub struct Extraction {
     /// The links to follow as far as the page and `[follow]` decide, absolute and unique: the target of a refresh, the
     /// matches of `next`, then the others in page order. The spider's scope is not checked here.
     pub links: Vec<Link>,
+    /// The links that are handed to another spider, with its name.
+    pub handed: Vec<(SpiderName, Link)>,
+    /// The tasks to which the page leads, each with the spider that does it.
+    pub tasks: Vec<NewTask>,
     /// The page's canonical URL, if that is another page and the spider respects it.
     pub canonical: Option<CanonicalUrl>,
     /// The number of links beyond the limit for one page.
@@ -45,6 +50,11 @@ pub struct Extraction {
 }
 
 impl Extraction {
+    /// Whether the page leads to no page and no task.
+    pub(crate) fn leads_nowhere(&self) -> bool {
+        self.links.is_empty() && self.handed.is_empty() && self.tasks.is_empty()
+    }
+
     /// Records that a required field was looked for, and whether it was found.
     pub(crate) fn look(&mut self, path: &str, is_found: bool) {
         match self.looked_for.get_mut(path) {

@@ -19,7 +19,7 @@ use crate::plan::query::Query;
 use crate::plan::{Follow, Next};
 
 /// Maximum number of links of one page.
-const MAX_LINK_COUNT: usize = 10_000;
+pub(crate) const MAX_LINK_COUNT: usize = 10_000;
 
 /// The page's permissions for a crawler, as far as the spider respects them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

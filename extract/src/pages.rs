@@ -4,17 +4,19 @@ use std::fmt::Display;
 
 use serde_json::{Map, Value};
 use trawl_common::frontier::outcome::{Class, Failure};
+use trawl_common::names::SpiderName;
 use trawl_common::request::NewRequest;
 use trawl_common::spider::{Carried, MAX_CARRIED_BYTES};
+use trawl_common::task::NewTask;
 use trawl_common::web::response::Response;
 use trawl_common::web::sniff::{essence, is_of};
 use trawl_common::web::url::CanonicalUrl;
 
 use crate::context::{Context, Within};
 use crate::extraction::{Extraction, Link, LinkKind, Unmet};
-use crate::follow::{FoundLinks, Leave};
+use crate::follow::{FoundLinks, Leave, MAX_LINK_COUNT};
 use crate::limits::MAX_TEXT;
-use crate::plan::{Download, Field, Follow, LinkRule, PageKind, Plan};
+use crate::plan::{Download, Field, Follow, HandOver, LinkRule, PageKind, Plan};
 use crate::values::budget::Budget;
 
 /// Maximum size of what all links of a page carry together, in bytes of JSON.
@@ -73,8 +75,8 @@ impl PageKind {
 }
 
 impl Plan {
-    /// Adds the links of a page, with what is passed on to each: those of its files, and then those that `kind`
-    /// follows, or `[follow]` if it is of none. A link that both find is of a file.
+    /// Adds the links of a page, with what is passed on to each: those of its files, those that are handed over, and then
+    /// those that `kind` follows, or `[follow]` if it is of none. A link that several find is of the first.
     ///
     /// # Errors
     /// Fails if what is passed on is too much.
@@ -90,14 +92,21 @@ impl Plan {
         let path = extraction.path.clone().unwrap_or_default();
         let siblings = context.came.cloned().unwrap_or_default().to_data();
         let mut passed_on =
-            PassedOn { kind, context, path, siblings, links: 0, bytes_left: MAX_PASSED_ON, download: None };
+            PassedOn { kind, context, path, siblings, links: 0, bytes_left: MAX_PASSED_ON, by: By::Page };
         if leave.follow {
             let number = extraction.kind;
-            for download in self.downloads.iter().filter(|one| one.is_for(number)) {
+            for download in self.downloads.iter().filter(|one| one.on.has(number)) {
                 self.files_of(download, kind, follow, &mut passed_on, &mut found, extraction)?;
             }
         }
-        passed_on.download = None;
+        let number = extraction.kind;
+        for one in self.hand_overs.iter().filter(|one| one.on.has(number)) {
+            // A task is no link.
+            if leave.follow || one.task.is_some() {
+                one.hand(follow, &mut passed_on, &mut found, extraction)?;
+            }
+        }
+        passed_on.by = By::Page;
         match kind {
             Some(kind) => self.links_of(kind, follow, leave, &mut passed_on, &mut found, extraction)?,
             None => {
@@ -122,7 +131,7 @@ impl Plan {
         extraction: &mut Extraction,
     ) -> Result<(), Failure> {
         let (rule, context) = (&download.links, passed_on.context);
-        passed_on.download.clone_from(&rule.name);
+        passed_on.by = By::Download(rule.name.clone().unwrap_or_default());
         let of_page = kind.filter(|_| self.tracks).map_or(&[][..], |kind| &kind.carry);
         let whole = passed_on.values(of_page, Within::All, extraction)?;
         for within in rule.places(context) {
@@ -184,10 +193,47 @@ impl Plan {
     }
 }
 
-impl Download {
-    /// Whether the rule looks on pages of this kind.
-    fn is_for(&self, kind: Option<usize>) -> bool {
-        self.kinds.is_empty() || kind.is_some_and(|kind| self.kinds.contains(&kind))
+impl HandOver {
+    /// Adds the links and tasks that the page hands over. What goes along with a link are the values of this rule alone.
+    fn hand<'a>(
+        &'a self,
+        follow: &'a Follow,
+        passed_on: &mut PassedOn<'a>,
+        found: &mut FoundLinks<'a>,
+        extraction: &mut Extraction,
+    ) -> Result<(), Failure> {
+        let (rule, context) = (&self.links, passed_on.context);
+        passed_on.by = By::HandOver(self.spider.clone());
+        for within in rule.places(context) {
+            context.goes_on()?;
+            let own = passed_on.values(&rule.carry, within, extraction)?;
+            let all = passed_on.all(&own);
+            if extraction.tasks.len() + extraction.handed.len() >= MAX_LINK_COUNT {
+                found.left_out += 1;
+                continue;
+            }
+            if let Some(task) = &self.task {
+                let task = task.fill(&all).map_err(|why| passed_on.refused(format_args!("`task`: {why}")))?;
+                passed_on.spend(task.recipe.as_str().len(), "recipes have")?;
+                extraction.tasks.push(NewTask { spider: Some(self.spider.clone()), ..task });
+                continue;
+            }
+            match rule.made(context, &all) {
+                None => rule.add_links(follow, within, context, found),
+                Some(made) => found.links.push(made.map_err(|why| passed_on.refused(why))?),
+            }
+            let links: Vec<_> = found.links.drain(passed_on.links..).collect();
+            let data = (!own.is_empty()).then(|| Value::Object(own));
+            passed_on.carry(data.as_ref().map_or(0, |data| data.to_string().len()), links.len())?;
+            for mut link in links {
+                let request =
+                    NewRequest { data: data.clone(), ..passed_on.ask(&mut link, Some(rule), &all)? };
+                link.request = (!request.is_plain()).then(|| Box::new(request));
+                extraction.handed.push((self.spider.clone(), link));
+            }
+        }
+        found.patterns = None;
+        Ok(())
     }
 }
 
@@ -247,6 +293,16 @@ impl LinkRule {
     }
 }
 
+/// The part of a file by which links of a page are found.
+enum By {
+    /// The page, or its kind.
+    Page,
+    /// The `[[download]]` of this name.
+    Download(String),
+    /// A `[[hand_over]]` to this spider.
+    HandOver(SpiderName),
+}
+
 /// The values that a page passes on to its links.
 struct PassedOn<'a> {
     kind: Option<&'a PageKind>,
@@ -258,8 +314,8 @@ struct PassedOn<'a> {
     /// Number of the links that have theirs.
     links: usize,
     bytes_left: usize,
-    /// The name of the rule that keeps what the next links lead to.
-    download: Option<String>,
+    /// The part of the file by which the next links are found.
+    by: By,
 }
 
 impl<'a> PassedOn<'a> {
@@ -301,42 +357,24 @@ impl<'a> PassedOn<'a> {
         if links.is_empty() {
             return Ok(());
         }
+        let download = match &self.by {
+            By::Download(name) => Some(name.clone()),
+            By::Page | By::HandOver(_) => None,
+        };
         let carried = Carried {
             path: self.path.clone(),
             values: self.all(values),
             rule: rule.and_then(|rule| rule.name.clone()),
             list: None,
-            download: self.download.clone(),
+            download,
         };
         let data = carried.to_data();
-        let bytes = data.to_string().len();
-        if bytes > MAX_CARRIED_BYTES {
-            let what =
-                format_args!("`carry` has {bytes} bytes of JSON for a link: it may have {MAX_CARRIED_BYTES}");
-            return Err(self.refused(what));
-        }
-        let left = self.bytes_left.checked_sub(bytes * links.len());
-        self.bytes_left = left.ok_or_else(|| {
-            self.refused(format_args!("`carry` has more than {MAX_PASSED_ON} bytes of JSON for all links"))
-        })?;
+        self.carry(data.to_string().len(), links.len())?;
         for link in links {
             // A further page of a list is reached as the list was.
             let data = if link.kind == LinkKind::Next { &self.siblings } else { &data };
-            let template = rule.and_then(|rule| rule.request.as_ref());
-            let own = match (link.request.take(), template) {
-                (Some(own), _) => *own,
-                (None, Some(request)) => {
-                    let new = request.fill_for(link.url.as_str(), &carried.values);
-                    let new = new.map_err(|why| self.refused(format_args!("`request`: {why}")))?;
-                    if let Some((url, _)) = self.context.base.written_link(&new.url) {
-                        (link.url, link.written) = (url, None);
-                    }
-                    new
-                }
-                (None, None) => NewRequest::get(link.url.as_str()),
-            };
-            let mut new = NewRequest { data: Some(data.clone()), ..own };
-            if let Some(download) = &self.download {
+            let mut new = NewRequest { data: Some(data.clone()), ..self.ask(link, rule, &carried.values)? };
+            if let Some(download) = &carried.download {
                 link.kind = LinkKind::File;
                 // Whether its URL is also that of a page, or of another rule, makes no difference.
                 new.unique = format!("download:{download}").parse().ok();
@@ -346,11 +384,52 @@ impl<'a> PassedOn<'a> {
         Ok(())
     }
 
+    /// Takes the request of a link: its own, or the one that `rule` makes of these values, or else a plain one.
+    fn ask(
+        &self,
+        link: &mut Link,
+        rule: Option<&LinkRule>,
+        values: &Map<String, Value>,
+    ) -> Result<NewRequest, Failure> {
+        if let Some(own) = link.request.take() {
+            return Ok(*own);
+        }
+        let Some(request) = rule.and_then(|rule| rule.request.as_ref()) else {
+            return Ok(NewRequest::get(link.url.as_str()));
+        };
+        let new = request.fill_for(link.url.as_str(), values);
+        let new = new.map_err(|why| self.refused(format_args!("`request`: {why}")))?;
+        if let Some((url, _)) = self.context.base.written_link(&new.url) {
+            (link.url, link.written) = (url, None);
+        }
+        Ok(new)
+    }
+
+    /// Counts what goes along with this many links: for each, so many bytes of JSON.
+    fn carry(&mut self, bytes: usize, links: usize) -> Result<(), Failure> {
+        if bytes > MAX_CARRIED_BYTES {
+            let what =
+                format_args!("`carry` has {bytes} bytes of JSON for a link: it may have {MAX_CARRIED_BYTES}");
+            return Err(self.refused(what));
+        }
+        self.spend(bytes * links, "`carry` has")
+    }
+
+    /// Counts bytes that the page passes on.
+    fn spend(&mut self, bytes: usize, what: &str) -> Result<(), Failure> {
+        let left = self.bytes_left.checked_sub(bytes);
+        self.bytes_left = left.ok_or_else(|| {
+            self.refused(format_args!("{what} more than {MAX_PASSED_ON} bytes of JSON for all links"))
+        })?;
+        Ok(())
+    }
+
     /// Returns the failure of the page whose links cannot have what the file says.
     fn refused(&self, why: impl Display) -> Failure {
-        let (what, name) = match (&self.download, self.kind) {
-            (Some(download), _) => ("download", &**download),
-            (None, kind) => ("page", kind.map_or("", |kind| &kind.name)),
+        let (what, name) = match (&self.by, self.kind) {
+            (By::Download(name), _) => ("download", &**name),
+            (By::HandOver(spider), _) => ("hand_over", spider.as_str()),
+            (By::Page, kind) => ("page", kind.map_or("", |kind| &kind.name)),
         };
         Failure::new(Class::Parse, format_args!("{what} `{name}`: {why}"))
     }

@@ -46,6 +46,7 @@ impl Examined {
             lines.extend(
                 spider.downloads.iter().map(|one| ("files", summary_of_pages::download(spider, one))),
             );
+            lines.extend(spider.hand_overs.iter().map(|one| ("hands to", summary_of_pages::hand_over(one))));
             if ready.extractor.needs_tree() { "a tree of each page" } else { "each page as a stream" }
         };
         lines.push(("reads", reads.to_owned()));

@@ -2,8 +2,8 @@
 
 use trawl_common::mistake::Sited;
 use trawl_common::spider::{
-    Download, Field, PageFollow, PageKind, PageMatch, PageStep, Paginate, PaginateBy, Parameter, Render,
-    Spider,
+    Download, Field, HandOver, PageFollow, PageKind, PageMatch, PageStep, Paginate, PaginateBy, Parameter,
+    Render, Spider,
 };
 use trawl_common::text::printable;
 
@@ -42,15 +42,34 @@ pub(crate) fn download(
     Download { name, page, links, to, path, max_size, types, .. }: &Download,
 ) -> String {
     let mut what = follow(&PageFollow { name: None, ..links.clone() });
-    if !page.is_empty() {
-        let pages: Vec<&str> = page.iter().map(|page| page.value.as_str()).collect();
-        what += &format!(" on {}", pages.join(" or "));
-    }
+    what += &on(page);
     if !types.is_empty() {
         what += &format!(", {}", types.join(" or "));
     }
     let to = to.join(path.to_string()).to_string_lossy().replace("{spider}", spider.name.as_str());
     format!("{}: {what}, {} at most, as {to}", name.value, max_size.display().si())
+}
+
+/// `tenders: `a.tender::attr(href)` on contract, carries number`
+pub(crate) fn hand_over(HandOver { spider, page, links, task }: &HandOver) -> String {
+    let mut parts = Vec::new();
+    match task {
+        None => parts.push(follow(links)),
+        Some(_) => {
+            parts.push(match &links.each {
+                None => "a task".to_owned(),
+                Some(each) => format!("a task for each `{each}`"),
+            });
+            parts.extend(carries(&links.carry));
+        }
+    }
+    format!("{}: {}{}", spider.value, parts.join(", "), on(page))
+}
+
+/// ` on contract or tender`
+fn on(pages: &[Sited<String>]) -> String {
+    let pages: Vec<&str> = pages.iter().map(|page| page.value.as_str()).collect();
+    if pages.is_empty() { String::new() } else { format!(" on {}", pages.join(" or ")) }
 }
 
 /// `category: the next page by `a.next::attr(href)`, 1000 pages at most`

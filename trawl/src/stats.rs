@@ -18,6 +18,9 @@ const DIM: Style = Style::new().dimmed();
 /// Prefix of reasons that name a limit.
 const LEFT_OUT: &str = "left_out";
 
+/// The kind of reasons that count what was handed to other spiders.
+const HANDED: &str = "handed";
+
 /// The header of a table of crawls.
 pub(crate) fn print_header() {
     println!(
@@ -89,7 +92,7 @@ pub(crate) fn print_reasons(stats: &CrawlStats) {
             "done" if why == "login_form" => {
                 (Style::new(), "of these, with a field for a password: a log-in?")
             }
-            "handed" => (Style::new(), "handed to this spider, in its crawl adhoc.<spider>"),
+            HANDED => (Style::new(), "handed to this spider, in its crawl adhoc.<spider>"),
             LEFT_OUT => (coloured(AnsiColor::Yellow), "links beyond this limit"),
             _ => (Style::new(), ""),
         };
@@ -99,9 +102,19 @@ pub(crate) fn print_reasons(stats: &CrawlStats) {
 
 /// Describes what limits left out: `300 by depth, 12 by max_repeats`; `None` if nothing.
 pub(crate) fn left_out(stats: &CrawlStats) -> Option<String> {
-    let named = stats.reasons.iter().filter_map(|(reason, links)| {
-        let (_, limit) = reason.split_once(':').filter(|(kind, _)| *kind == LEFT_OUT)?;
-        Some(format!("{} by {limit}", count(*links)))
+    listed(stats, LEFT_OUT, "by")
+}
+
+/// Describes what was handed to other spiders: `12 to tenders`; `None` if nothing.
+pub(crate) fn handed(stats: &CrawlStats) -> Option<String> {
+    listed(stats, HANDED, "to")
+}
+
+/// Lists the numbers of the reasons of this kind: `300 by depth`.
+fn listed(stats: &CrawlStats, wanted: &str, word: &str) -> Option<String> {
+    let named = stats.reasons.iter().filter_map(|(reason, number)| {
+        let (_, name) = reason.split_once(':').filter(|(kind, _)| *kind == wanted)?;
+        Some(format!("{} {word} {name}", count(*number)))
     });
     let named: Vec<String> = named.collect();
     (!named.is_empty()).then(|| named.join(", "))

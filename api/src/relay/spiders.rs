@@ -89,6 +89,9 @@ impl Spiders {
             if !spider.downloads.is_empty() {
                 return Err(refused(&"runners keep no files ([[download]])"));
             }
+            if spider.hand_overs.iter().any(|one| one.task.is_none()) {
+                return Err(refused(&"runners hand over tasks, not links ([[hand_over]])"));
+            }
             let scope = Scope::new(&spider).map_err(|_| refused(&"its patterns cannot be used"))?;
             let opened = sinks.open(&spider)?;
             if opened.iter().any(|sink| sink.keeps_responses()) {

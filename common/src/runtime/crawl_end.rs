@@ -23,6 +23,15 @@ pub enum Left {
 /// Handed work may move from a crawl that is yet to be looked at to one that was found empty. So nothing may have been
 /// admitted between two looks that find them all empty: then there is an instant between the two at which all were.
 pub async fn left_of(stats: &dyn Stats, crawl: &CrawlStats) -> Result<Left> {
+    left_among(stats, crawl, |_| true).await
+}
+
+/// Like [`left_of`], with only those ad-hoc crawls that `counts` accepts by their stats.
+pub async fn left_among(
+    stats: &dyn Stats,
+    crawl: &CrawlStats,
+    counts: impl Fn(&CrawlStats) -> bool,
+) -> Result<Left> {
     if has_own(crawl) {
         return Ok(Left::Own);
     }
@@ -30,7 +39,7 @@ pub async fn left_of(stats: &dyn Stats, crawl: &CrawlStats) -> Result<Left> {
     loop {
         let mut handed = Handed::by(crawl);
         while let Some(id) = handed.next() {
-            if let Some(stats) = stats.crawl_stats(&id).await? {
+            if let Some(stats) = stats.crawl_stats(&id).await?.filter(&counts) {
                 handed.add(&stats);
             }
         }

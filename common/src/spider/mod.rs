@@ -12,6 +12,7 @@ mod file_template;
 pub mod folder;
 mod follow;
 mod formats;
+mod hand_over;
 mod handler;
 mod home;
 pub mod item;
@@ -33,6 +34,7 @@ mod selector;
 mod session;
 mod start;
 mod steps;
+mod task_template;
 mod tasks;
 mod text;
 mod transform;
@@ -49,6 +51,7 @@ pub use file_hash::{FileHash, InvalidFileHash};
 pub use file_template::{FileFacts, FileTemplate, InvalidFileTemplate, with_mark};
 pub use follow::Follow;
 pub use formats::{Csv, Formats, Xml};
+pub use hand_over::HandOver;
 pub use handler::{Handler, Mode, ProxyUse};
 pub use home::Home;
 pub use item_counts::ItemCounts;
@@ -67,6 +70,7 @@ pub use selector::Selector;
 pub use session::{LapseSigns, Lapsed, Login, LoginRequest, LoginStep, Session, StepExpect};
 pub use start::{CsvRequests, Start};
 pub use steps::{Action, Awaited, PageKey, PageStep, Target};
+pub use task_template::{InvalidTaskTemplate, TaskTemplate};
 pub use tasks::{NotSubmitted, crawl_for};
 pub use text::SpiderText;
 pub use transform::{Conversion, Transform};
@@ -131,6 +135,8 @@ pub struct Spider {
     pub paginate: Vec<Paginate>,
     /// The files that it keeps.
     pub downloads: Vec<Download>,
+    /// The links and tasks that its pages hand to other spiders.
+    pub hand_overs: Vec<HandOver>,
     /// The formats of responses that it reads beside HTML and JSON.
     pub formats: Formats,
     /// The uses of its items: a page whose publisher reserves one of these has none.
@@ -174,6 +180,7 @@ impl Spider {
             pages: Vec::new(),
             paginate: Vec::new(),
             downloads: Vec::new(),
+            hand_overs: Vec::new(),
             formats: Formats::default(),
             used_for: Vec::new(),
             items: vec![ItemRule::of_every_page(items)],

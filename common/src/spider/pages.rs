@@ -69,6 +69,13 @@ pub struct PageFollow {
     pub form: Option<PageForm>,
 }
 
+impl PageFollow {
+    /// Whether it makes a request of its own in place of links.
+    pub fn makes_request(&self) -> bool {
+        self.request.as_ref().is_some_and(|request| request.has("url"))
+    }
+}
+
 /// `form` and `fill`: a form of the page that is sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageForm {

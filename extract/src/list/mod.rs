@@ -43,7 +43,7 @@ impl Paginate {
         let pages = before.pages.max(1);
         let is_empty = match &self.entries {
             Some(entries) => entries.matches(context, Within::All).next().is_none(),
-            None => extraction.items.is_empty() && extraction.links.is_empty(),
+            None => extraction.items.is_empty() && extraction.leads_nowhere(),
         };
         let end = if is_empty {
             Err(ListEnd::Empty)
@@ -89,9 +89,11 @@ impl Paginate {
         for item in &extraction.items {
             text.push_str(&Value::Object(item.fields.clone()).to_string());
         }
-        for link in &extraction.links {
+        let handed = extraction.handed.iter().map(|(_, link)| link);
+        let urls = extraction.links.iter().chain(handed).map(|link| link.url.as_str());
+        for led_to in urls.chain(extraction.tasks.iter().map(|task| task.recipe.as_str())) {
             text.push('\n');
-            text.push_str(link.url.as_str());
+            text.push_str(led_to);
         }
         Fingerprint::from_text(&text).to_string()
     }

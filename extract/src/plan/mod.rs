@@ -12,8 +12,9 @@ use std::sync::Arc;
 use regex::RegexSet;
 use scraper::Selector;
 use serde_json::Value;
+use trawl_common::names::SpiderName;
 use trawl_common::request::RequestTemplate;
-use trawl_common::spider::{Kind, PageField, PageStep, Render, Required};
+use trawl_common::spider::{Kind, PageField, PageStep, Render, Required, TaskTemplate};
 
 use crate::document::elements::SelectorMap;
 use crate::document::json::Path;
@@ -33,6 +34,8 @@ pub(crate) struct Plan {
     pub(crate) paginate: Vec<Paginate>,
     /// The files to keep.
     pub(crate) downloads: Vec<Download>,
+    /// The links and tasks that are handed to other spiders.
+    pub(crate) hand_overs: Vec<HandOver>,
     /// Whether links say which kinds of pages led to them.
     pub(crate) tracks: bool,
     /// Whether pages are rendered whose kind does not say it.
@@ -201,9 +204,29 @@ pub(crate) struct LinkRule {
 /// A rule for files.
 #[derive(Debug)]
 pub(crate) struct Download {
-    /// The numbers of the kinds of pages on which it looks for links; all pages if empty.
-    pub(crate) kinds: Vec<usize>,
+    pub(crate) on: OnKinds,
     pub(crate) links: LinkRule,
+}
+
+/// A rule for links and tasks that are handed to a spider.
+#[derive(Debug)]
+pub(crate) struct HandOver {
+    pub(crate) spider: SpiderName,
+    pub(crate) on: OnKinds,
+    pub(crate) links: LinkRule,
+    /// In place of links, a task.
+    pub(crate) task: Option<TaskTemplate>,
+}
+
+/// The numbers of the kinds of pages on which a rule looks; all pages if empty.
+#[derive(Debug)]
+pub(crate) struct OnKinds(pub(crate) Vec<usize>);
+
+impl OnKinds {
+    /// Whether the rule looks on pages of this kind.
+    pub(crate) fn has(&self, kind: Option<usize>) -> bool {
+        self.0.is_empty() || kind.is_some_and(|kind| self.0.contains(&kind))
+    }
 }
 
 /// A form that is sent.

@@ -7,7 +7,7 @@ use trawl_common::mistake::{Mistake, Sited};
 use trawl_common::spider::{self, PageStep, Spider};
 
 use super::planner::{Inside, Planner};
-use super::{Download, Each, Follow, Form, LinkRule, PageKind};
+use super::{Download, Each, Follow, Form, HandOver, LinkRule, OnKinds, PageKind};
 
 impl Planner {
     /// Plans the kinds of pages of a spider. A page of a kind with rules for its links needs `[follow]`, whose
@@ -24,34 +24,36 @@ impl Planner {
         self.plan.pages = spider.pages.iter().map(|kind| self.page(kind)).collect();
     }
 
-    /// Plans the files of a spider. Without `[follow]` nothing but these is taken from pages.
-    pub(super) fn downloads(&mut self, spider: &Spider) {
-        if self.plan.follow.is_none() && !spider.downloads.is_empty() {
+    /// Plans the files of a spider, and what it hands over. Without `[follow]` nothing but these is taken from pages.
+    pub(super) fn side_links(&mut self, spider: &Spider) {
+        let has_any = !spider.downloads.is_empty() || !spider.hand_overs.is_empty();
+        if self.plan.follow.is_none() && has_any {
             self.wanted.follow = true;
             let usual =
                 spider::Follow { links: false, noindex: false, refresh: false, ..spider::Follow::default() };
             self.plan.follow = Some(Follow::new(&usual));
         }
-        let all = spider.downloads.iter().map(|download| self.download(spider, download)).collect();
-        self.plan.downloads = all;
-    }
-
-    fn download(&mut self, spider: &Spider, download: &spider::Download) -> Download {
-        let is_named =
-            |kind: &spider::PageKind| download.page.iter().any(|name| name.value == kind.name.value);
-        let kinds = spider.pages.iter().enumerate().filter(|(_, kind)| is_named(kind));
-        let what = |key: &str| {
-            format!("download.{}.{}", download.name.value, key.strip_prefix("follow.").unwrap_or(key))
-        };
-        let links = self.link_rule(&what, &download.links);
-        Download { kinds: kinds.map(|(number, _)| number).collect(), links }
+        let files = spider.downloads.iter().map(|download| {
+            let what = |key: &str| format!("download.{}.{}", download.name.value, without_follow(key));
+            let links = self.link_rule(&what, &download.links, false);
+            Download { on: on_kinds(spider, &download.page), links }
+        });
+        self.plan.downloads = files.collect();
+        let handed = spider.hand_overs.iter().map(|one| {
+            let what = |key: &str| format!("hand_over.{}", without_follow(key));
+            let links = self.link_rule(&what, &one.links, one.task.is_some());
+            let (spider, on) = (one.spider.value.clone(), on_kinds(spider, &one.page));
+            HandOver { spider, on, links, task: one.task.clone() }
+        });
+        self.plan.hand_overs = handed.collect();
     }
 
     fn page(&mut self, kind: &spider::PageKind) -> PageKind {
         let what = |key: &str| format!("page.{}.{key}", kind.name.value);
         let when = &kind.when;
         let selector = when.selector.as_ref();
-        let rules = kind.follow.as_ref().map(|rules| rules.iter().map(|rule| self.link_rule(&what, rule)));
+        let rules =
+            kind.follow.as_ref().map(|rules| rules.iter().map(|rule| self.link_rule(&what, rule, false)));
         PageKind {
             follow: rules.map(Iterator::collect),
             name: kind.name.value.clone(),
@@ -79,10 +81,16 @@ impl Planner {
         Arc::clone(steps)
     }
 
-    fn link_rule(&mut self, what: &dyn Fn(&str) -> String, rule: &spider::PageFollow) -> LinkRule {
+    /// Plans a rule for links. `makes_task`: whether it makes a task in place of them.
+    fn link_rule(
+        &mut self,
+        what: &dyn Fn(&str) -> String,
+        rule: &spider::PageFollow,
+        makes_task: bool,
+    ) -> LinkRule {
         let each = rule.each.as_ref().and_then(|each| self.each(&what("follow.each"), each, Inside::Nothing));
         let inside = each.as_ref().map_or(Inside::Nothing, Inside::each);
-        let makes = rule.form.is_some() || rule.request.as_ref().is_some_and(|request| request.has("url"));
+        let makes = makes_task || rule.form.is_some() || rule.makes_request();
         if let (Some(Each::Json(_) | Each::Script(..)), Some(written), true) =
             (&each, &rule.each, rule.link.is_empty() && !makes)
         {
@@ -121,4 +129,16 @@ impl Planner {
             RegexSet::empty()
         })
     }
+}
+
+/// Returns the numbers of the kinds of pages with these names.
+fn on_kinds(spider: &Spider, names: &[Sited<String>]) -> OnKinds {
+    let is_named = |kind: &spider::PageKind| names.iter().any(|name| name.value == kind.name.value);
+    let kinds = spider.pages.iter().enumerate().filter(|(_, kind)| is_named(kind));
+    OnKinds(kinds.map(|(number, _)| number).collect())
+}
+
+/// Returns the key of a rule that is no part of `follow`.
+fn without_follow(key: &str) -> &str {
+    key.strip_prefix("follow.").unwrap_or(key)
 }

@@ -63,7 +63,7 @@ impl Planner {
         planner.plan.used_for = spider.used_for.clone();
         planner.wanted.usage = !spider.used_for.is_empty();
         planner.pages(spider);
-        planner.downloads(spider);
+        planner.side_links(spider);
         planner.paginates(spider);
         let lapsed = spider.login.as_ref().and_then(|login| login.lapsed.selector.as_ref());
         planner.plan.lapsed =

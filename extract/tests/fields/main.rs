@@ -2,6 +2,7 @@
 
 mod css;
 mod formats;
+mod hand_over;
 mod jmespath;
 mod script;
 mod transform;

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use trawl_cli::{Fail, Progress as ProgressLine, Signals, Waits, count, counted, progress};
+use trawl_common::crawl_end::{Left, left_among};
 use trawl_common::explain;
-use trawl_common::frontier::crawl::CrawlStats;
+use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::Ports;
 use trawl_common::settings::Settings;
@@ -88,7 +89,11 @@ impl Run {
                 }
                 // There are none while the disk is full; the writer reports that.
                 match self.ports.stats.crawl_stats(&self.crawl.id).await {
-                    Ok(Some(stats)) if is_done(&stats) || stats.held.is_some() => return Ok(()),
+                    Ok(Some(stats)) if stats.held.is_some() => return Ok(()),
+                    Ok(Some(stats)) if is_done(&stats) => match self.handed_left(&stats).await? {
+                        0 => return Ok(()),
+                        left => self.progress.show(format!("{} left for other spiders", count(left))),
+                    },
                     Ok(Some(stats)) => {
                         let waits = waits.of(&stats, explain::delays(&*self.ports.stats, &stats)).await;
                         self.progress.show(progress(&stats) + waits);
@@ -114,6 +119,25 @@ impl Run {
                 () = produced.cancelled(), if !produced.is_cancelled() => {}
                 () = tokio::time::sleep(CHECK_INTERVAL) => {}
             }
+        }
+    }
+
+    /// Returns the number of URLs and tasks that are left of what the crawl handed to other spiders, as far as these are
+    /// here.
+    async fn handed_left(&self, crawl: &CrawlStats) -> Result<u64, Fail> {
+        let is_here = |stats: &CrawlStats| {
+            let text = self.folder.text(&stats.spider).ok().flatten();
+            let has_file = text.is_some_and(|text| {
+                self.folder.spider(&stats.spider, Some(&text), &self.settings.items).is_ok()
+            });
+            has_file && stats.status != CrawlState::Paused
+        };
+        match left_among(&*self.ports.stats, crawl, is_here).await {
+            Ok(Left::Handed(left)) => Ok(left),
+            Ok(Left::Own | Left::Nothing) => Ok(0),
+            // It is looked at again.
+            Err(error) if error.is_temporary() => Ok(1),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -46,6 +46,9 @@ impl Summary<'_> {
         if let Some(left_out) = stats::left_out(stats) {
             global.say(format_args!("links left out: {left_out} (docs/spiders.md, \"Where it goes\")"));
         }
+        if let Some(handed) = stats::handed(stats) {
+            global.say(format_args!("handed to other spiders: {handed}"));
+        }
         if self.is_stopped {
             let left = counted(stats.pending, "URL");
             anstream::eprintln!(

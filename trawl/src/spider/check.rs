@@ -1,5 +1,6 @@
 //! `trawl spider check`
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
@@ -9,7 +10,7 @@ use trawl_common::exit::Exit;
 use trawl_common::mistake::Mistake;
 use trawl_common::settings::{NAMELESS, Settings};
 use trawl_common::spider::arguments::{Arguments, Declaration};
-use trawl_common::spider::folder::Unusable;
+use trawl_common::spider::folder::{Folder, Unusable};
 use trawl_common::spider::{Handler, Origin};
 use trawl_extract::{Examined, Robots};
 
@@ -22,8 +23,8 @@ pub(super) fn run(spiders: &[SpiderArg], arguments: &Arguments, json: bool, sett
         let file = &spider.file(settings)?;
         let examined = examine(file, arguments, settings, Origin::Local);
         match &examined {
-            examined if json => print_json(&as_json(file, examined.as_ref())),
-            Ok(examined) => print_report(file, examined),
+            examined if json => print_json(&as_json(file, examined.as_ref(), settings)),
+            Ok(examined) => print_report(file, examined, settings),
             Err(error) => anstream::eprintln!("{error}"),
         }
         if !examined
@@ -53,7 +54,7 @@ fn program_warning(file: &Path, examined: &Examined) -> Option<String> {
     is_missing.then(|| format!("handler.run: there is no {}", folder.join(script).display()))
 }
 
-fn print_report(path: &Path, examined: &Examined) {
+fn print_report(path: &Path, examined: &Examined, settings: &Settings) {
     let Examined { text, reading, ready, robots } = examined;
     mistakes::print(path, text, &reading.mistakes);
     let yellow = AnsiColor::Yellow.on_default().bold();
@@ -67,7 +68,7 @@ fn print_report(path: &Path, examined: &Examined) {
             path.display()
         );
     }
-    for warning in warnings(path, examined) {
+    for warning in warnings(path, examined, settings) {
         anstream::eprintln!("{}: {yellow}warning:{yellow:#} {warning}", path.display());
     }
     if let Some(mistake) = program_mistake(path, examined) {
@@ -77,9 +78,19 @@ fn print_report(path: &Path, examined: &Examined) {
     }
 }
 
-/// Returns the warnings about a spider and its program.
-fn warnings(path: &Path, examined: &Examined) -> Vec<String> {
-    examined.warnings().into_iter().chain(program_warning(path, examined)).collect()
+/// Returns a warning for each spider that is handed something and has no file here.
+fn hand_over_warnings(examined: &Examined, settings: &Settings) -> Vec<String> {
+    let (folder, spider) = (Folder::new(settings), &examined.reading.spider);
+    let others = spider.hand_overs.iter().map(|one| &one.spider.value);
+    let others: BTreeSet<_> = others.filter(|name| **name != spider.name).collect();
+    let missing = others.into_iter().filter(|name| folder.text(name).is_ok_and(|text| text.is_none()));
+    missing.map(|name| format!("hand_over: there is no {}", folder.file(name).display())).collect()
+}
+
+/// Returns the warnings about a spider, its program, and the spiders that it hands to.
+fn warnings(path: &Path, examined: &Examined, settings: &Settings) -> Vec<String> {
+    let others = hand_over_warnings(examined, settings);
+    examined.warnings().into_iter().chain(program_warning(path, examined)).chain(others).collect()
 }
 
 /// Prints a summary of a spider without mistakes.
@@ -92,7 +103,7 @@ fn summarise(path: &Path, examined: &Examined) {
 }
 
 /// Returns the result of examining a file, or the reason why it cannot be read, as JSON.
-pub(super) fn as_json(file: &Path, examined: Result<&Examined, &Unusable>) -> Value {
+pub(super) fn as_json(file: &Path, examined: Result<&Examined, &Unusable>, settings: &Settings) -> Value {
     let examined = match examined {
         Ok(examined) => examined,
         Err(error) => return json!({ "file": file, "error": error.to_string() }),
@@ -103,7 +114,7 @@ pub(super) fn as_json(file: &Path, examined: Result<&Examined, &Unusable>) -> Va
         "spider": examined.reading.spider.name.as_str(),
         "mistakes": list(&[examined.reading.mistakes.clone(), program_mistake(file, examined).into_iter().collect()].concat()),
         "unset": list(&examined.reading.unset),
-        "warnings": warnings(file, examined),
+        "warnings": warnings(file, examined, settings),
         "arguments": examined.reading.arguments.iter().map(argument_as_json).collect::<Vec<_>>(),
         "schedule": examined.reading.spider.schedule.as_ref().map(crate::schedule::as_json),
         "handler": examined.reading.spider.handler.as_ref().map(handler_as_json),

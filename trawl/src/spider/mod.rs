@@ -100,7 +100,7 @@ fn list(json: bool, settings: &Settings, global: &Global) -> Outcome {
         let file = folder.file(&name);
         let examined = examine::examine(&file, &Arguments::default(), settings, Origin::Local);
         if json {
-            print_json(&check::as_json(&file, examined.as_ref()));
+            print_json(&check::as_json(&file, examined.as_ref(), settings));
         } else {
             let state = examined.map_or_else(|error| error.to_string(), |examined| examined.in_one_line());
             println!("{:<24} {state}", name.as_str());

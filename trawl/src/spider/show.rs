@@ -1,5 +1,6 @@
 //! Shows the result of one page, for people and as JSON.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anstream::println;
@@ -11,7 +12,9 @@ use trawl_common::spider::{Carried, LinkVerdict, Required};
 use trawl_common::text::printable;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::{Extracted, JudgedKind, JudgedLink, LinkKind, ListState, Rendering, Tried, Unfit};
+use trawl_extract::{
+    Extracted, Extraction, JudgedKind, JudgedLink, LinkKind, ListState, Rendering, Tried, Unfit,
+};
 use trawl_worker::TrialSession;
 
 /// Maximum length of a displayed value.
@@ -67,6 +70,26 @@ pub(super) fn print(
                 Some(why) => println!("  {dim}leave  {url} ({why}){dim:#}"),
             }
         }
+    }
+    print_handed(&tried.extraction, links);
+}
+
+/// Prints how much the page hands to each spider, and what, if `all` is set.
+fn print_handed(Extraction { handed, tasks, .. }: &Extraction, all: bool) {
+    let mut by_spider: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (spider, link) in handed {
+        let shown = format!("{}{}", link.url, asks(link.request.as_deref()));
+        by_spider.entry(spider.as_str()).or_default().push(shown);
+    }
+    for task in tasks {
+        let spider = task.spider.as_ref().map_or("", |spider| spider.as_str());
+        let shown = format!("task {}", printable(task.recipe.as_str(), MAX_SHOWN));
+        by_spider.entry(spider).or_default().push(shown);
+    }
+    let green = AnsiColor::Green.on_default();
+    for (spider, what) in by_spider {
+        println!("{} handed to the spider {spider}", count(what.len() as u64));
+        what.iter().filter(|_| all).for_each(|one| println!("  {green}hand  {green:#} {one}"));
     }
 }
 
@@ -243,6 +266,8 @@ pub(super) fn print_json(
         "refused": unfit(false),
         "cut": unfit(true),
         "links": links.iter().map(link).collect::<Vec<_>>(),
+        "handed": extraction.handed.iter().map(|(spider, link)| json!({ "spider": spider, "url": link.url.as_str(), "request": link.request })).collect::<Vec<_>>(),
+        "tasks": extraction.tasks,
     });
     trawl_cli::print_json(&shown);
 }

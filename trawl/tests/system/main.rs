@@ -16,6 +16,7 @@ mod examples;
 mod faults_embedded;
 mod fleet;
 mod freshness;
+mod handed;
 mod handlers;
 mod history;
 mod hosts;

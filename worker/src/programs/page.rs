@@ -54,8 +54,9 @@ pub(crate) struct Reading {
 
 impl Reading {
     /// Returns the result for a page that no program reads.
-    pub(crate) fn new(extraction: Extraction) -> Self {
-        Self { extraction, file: None, requests: Vec::new(), tasks: Vec::new() }
+    pub(crate) fn new(mut extraction: Extraction) -> Self {
+        let tasks = std::mem::take(&mut extraction.tasks);
+        Self { extraction, file: None, requests: Vec::new(), tasks }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tracing::warn;
 use trawl_common::fleet_log::LogWriter;
-use trawl_common::frontier::limit::{LeftOut, Limit};
+use trawl_common::frontier::limit::LeftOut;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
 use trawl_common::frontier::retry;
@@ -23,7 +23,7 @@ use trawl_handlers::ItemsFile;
 use super::Tasks;
 use super::runner::{Gave, Ran};
 use crate::claimed::items_file::{Contents, Equals, FileItems, Ids, as_text};
-use crate::claimed::new_work::{asked_for, routed};
+use crate::claimed::new_work::{allowed, asked_for};
 use crate::claimed::page_output::PageOutput;
 use crate::claimed::settlement::Settlement;
 use crate::context::Context;
@@ -91,7 +91,7 @@ fn output(
         let written = spider.spider.urls.spelling(&new.url);
         let Some((work, url)) = page(message, &spider, new) else { continue };
         let is_request = work.request().is_some();
-        match link(message, &spider, work, &url, &mut left_out) {
+        match allowed(message, &spider, work, &url, &mut left_out) {
             Some(link) => links.push(NewWork { written, ..link }),
             None if is_request => refused.push(url),
             None => {}
@@ -132,24 +132,6 @@ fn page(message: &Message, spider: &LoadedSpider, new: NewRequest) -> Option<(Wo
         warn!(task = %message.work, url = written, %error, "a task asks for what is no URL");
     })
     .ok()
-}
-
-/// Returns how a requested page is admitted, if it is in its spider's scope.
-fn link(
-    message: &Message,
-    spider: &LoadedSpider,
-    work: Work,
-    url: &CanonicalUrl,
-    left_out: &mut LeftOut,
-) -> Option<NewWork> {
-    if !spider.spider.allows(&url.host()) {
-        return None;
-    }
-    if !spider.spider.urls.takes(url) {
-        left_out.add(Limit::UrlLength, 1);
-        return None;
-    }
-    Some(routed(message, spider, work, url))
 }
 
 /// Returns the items of a program, each with its id.

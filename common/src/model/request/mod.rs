@@ -20,5 +20,6 @@ pub use method::{Method, UnknownMethod};
 pub use new_request::{MAX_DATA_BYTES, MAX_REQUEST_BYTES, NewRequest, Pairs};
 pub use read::InvalidRequest;
 pub use secrets::without_secrets;
+pub(crate) use template::placeholder_names;
 pub use template::{InvalidTemplate, RequestTemplate, in_texts};
 pub use view::RequestView;

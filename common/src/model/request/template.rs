@@ -89,15 +89,7 @@ impl RequestTemplate {
     pub fn names(&self) -> Result<Vec<String>, InvalidTemplate> {
         let mut names = Vec::new();
         for value in self.0.values() {
-            each_text(value, &mut |text| {
-                for part in text.split(OPENING).skip(1) {
-                    let end = part.split_once('}');
-                    let (name, _) =
-                        end.ok_or_else(|| InvalidTemplate::Open(shown(&format!("{OPENING}{part}"))))?;
-                    names.push(name.to_owned());
-                }
-                Ok(())
-            })?;
+            names.extend(placeholder_names(value)?);
         }
         Ok(names)
     }
@@ -152,6 +144,23 @@ impl RequestTemplate {
         }
         Ok(request)
     }
+}
+
+/// Returns the names of the values in the texts of a value.
+///
+/// # Errors
+/// Fails if a placeholder has no end.
+pub(crate) fn placeholder_names(value: &Value) -> Result<Vec<String>, InvalidTemplate> {
+    let mut names = Vec::new();
+    each_text(value, &mut |text| {
+        for part in text.split(OPENING).skip(1) {
+            let end = part.split_once('}');
+            let (name, _) = end.ok_or_else(|| InvalidTemplate::Open(shown(&format!("{OPENING}{part}"))))?;
+            names.push(name.to_owned());
+        }
+        Ok(())
+    })?;
+    Ok(names)
 }
 
 fn each_text(

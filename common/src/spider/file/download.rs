@@ -50,14 +50,7 @@ fn download(given: &Given<'_>, spider: &Spider, names: &mut HashSet<String>) -> 
             ));
         }
     }
-    let page =
-        section.read("page", |given| patterns::one_or_more(given, |given| given.words())).unwrap_or_default();
-    for named in &page {
-        if spider.pages.iter().all(|kind| kind.name.value != named.value) {
-            let known = spider.pages.iter().map(|kind| kind.name.value.as_str());
-            given.no_such(named, format_args!("{}.page: there is no [[page]]", given.key), known);
-        }
-    }
+    let page = section.read("page", |given| pages::named_kinds(given, spider)).unwrap_or_default();
     let links = PageFollow { name: name.clone(), ..pages::links(&mut section) };
     let to = section.need("to", |given| sinks::path(given, true));
     let path = section.read("path", Given::parsed).unwrap_or_default();

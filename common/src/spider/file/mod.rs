@@ -11,6 +11,7 @@ mod fields;
 mod follow;
 mod formats;
 mod given;
+mod hand_over;
 mod handler;
 mod login;
 mod notes;
@@ -140,6 +141,7 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
     let is_rendered = spider.needs_browser();
     spider.steps = file.read("steps", |given| steps::steps(given, is_rendered)).unwrap_or_default();
     spider.downloads = download::downloads(&mut file, spider, has_reader);
+    spider.hand_overs = hand_over::hand_overs(&mut file, spider, has_reader);
     spider.session = file.within("session", |section| login::session(section, has_home));
     login(&mut file, spider, has_reader);
     let fields = expect::known(&spider.items);

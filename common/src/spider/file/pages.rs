@@ -12,7 +12,7 @@ use super::section::Section;
 use super::steps::steps;
 use crate::mistake::Sited;
 use crate::request::RequestTemplate;
-use crate::spider::{Field, ItemRule, PageFollow, PageForm, PageKind, PageMatch, Render};
+use crate::spider::{Field, ItemRule, PageFollow, PageForm, PageKind, PageMatch, Render, Spider};
 
 /// Maximum number of kinds of pages.
 const MAX_KINDS: usize = 100;
@@ -20,6 +20,9 @@ const MAX_KINDS: usize = 100;
 /// The keys of `[follow]` that hold for all pages.
 const OF_ALL: [&str; 7] =
     ["depth", "max_per_host", "max_repeats", "nofollow", "noindex", "canonical", "refresh"];
+
+/// A key that requests of a spider's own links do not have.
+const UNIQUE: (&str, &str) = ("unique", "each URL, method and body is requested once");
 
 /// Reads the kinds of pages, and the items of each. A kind is rendered as `spider` says, or as it says itself.
 pub(super) fn pages(given: &Given<'_>, spider: Render) -> (Vec<PageKind>, Vec<ItemRule>) {
@@ -126,17 +129,16 @@ fn follow(mut section: Section<'_>, names: &mut HashSet<String>) -> PageFollow {
     }
     let follow = PageFollow {
         name: section.read("name", |given| name(given, names)),
-        request: section.read("request", request),
+        request: section.read("request", |given| request(given, &[UNIQUE])),
         form: form(&mut section),
         ..links(&mut section)
     };
-    if follow.request.as_ref().is_some_and(|request| request.has("url")) {
-        for key in ["link", "area", "include", "exclude"] {
-            section.refuse(key, "is for links: leave it out, or `url` of `request`");
-        }
+    if follow.makes_request() {
+        refuse_links(&mut section, "`url` of `request`");
     }
     if follow.form.is_some() {
-        for key in ["each", "link", "area", "include", "exclude", "request"] {
+        refuse_links(&mut section, "`form`");
+        for key in ["each", "request"] {
             section.refuse(key, "is for links: leave it out, or `form`");
         }
     }
@@ -165,18 +167,28 @@ pub(super) fn links(section: &mut Section<'_>) -> PageFollow {
     links
 }
 
-/// Reads `request`: how links are requested.
-fn request(given: &Given<'_>) -> Option<RequestTemplate> {
+/// Refuses the keys that say which links a rule is for, which has something in place of links.
+pub(super) fn refuse_links(section: &mut Section<'_>, other: &str) {
+    for key in ["link", "area", "include", "exclude"] {
+        section.refuse(key, &format!("is for links: leave it out, or {other}"));
+    }
+}
+
+/// Reads `request`: how links are requested. `refused` has keys that it may not have either, and why.
+pub(super) fn request(
+    given: &Given<'_>,
+    refused: &[(&'static str, &'static str)],
+) -> Option<RequestTemplate> {
     let template = match RequestTemplate::new(given.json()?) {
         Ok(template) => template,
         Err(error) => return given.wrong(error),
     };
-    for (key, why) in [
+    let refused_always = [
         ("data", "what goes along is `carry` of the page or the rule"),
-        ("unique", "each URL, method and body is requested once"),
         ("failures", "is for requests of programs"),
         ("any_status", "is for requests of programs"),
-    ] {
+    ];
+    for (key, why) in refused_always.iter().chain(refused) {
         if template.has(key) {
             return given.wrong(format_args!("`{key}`: leave it out: {why}"));
         }
@@ -204,6 +216,18 @@ pub(super) fn carry(section: &mut Section<'_>) -> Vec<(String, Field)> {
         section.refuse("carry", "a carried value's name does not begin with `$`");
     }
     fields
+}
+
+/// Reads names of a spider's kinds of pages.
+pub(super) fn named_kinds(given: &Given<'_>, spider: &Spider) -> Option<Vec<Sited<String>>> {
+    let page = patterns::one_or_more(given, |given| given.words())?;
+    for named in &page {
+        if spider.pages.iter().all(|kind| kind.name.value != named.value) {
+            let known = spider.pages.iter().map(|kind| kind.name.value.as_str());
+            given.no_such(named, format_args!("{}: there is no [[page]]", given.key), known);
+        }
+    }
+    Some(page)
 }
 
 /// Notes names in `from` that no kind and no rule has.

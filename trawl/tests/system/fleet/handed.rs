@@ -1,9 +1,11 @@
-//! Tasks that a crawl hands to other spiders, whose ad-hoc crawls never end.
+//! Tasks and pages that a crawl hands to other spiders, whose ad-hoc crawls never end.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::Value;
 use tokio::time::timeout;
+use trawl_testkit::shop_site::{CATEGORIES, PAGES, PER_PAGE, ShopSite};
 
 use crate::support::{Fleet, LIMIT, ends_well};
 
@@ -52,5 +54,36 @@ async fn the_wait_for_a_crawl_ends_when_all_that_its_tasks_handed_on_is_done() {
     assert_eq!((&third["done"], &third["pending"]), (&1.into(), &0.into()), "{third}");
     let (_, shown, _) = run(&["status", &fleet.name]).await;
     assert!(shown.lines().any(|line| line.contains("handed") && line.contains(&second)), "{shown}");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn pages_handed_to_another_spider_outlive_the_worker_that_was_handing_them_over() {
+    let (site, fleet) = (ShopSite::serve().await, Fleet::new().await);
+    let spiders = fleet.folder.path().join("spiders");
+    let lists = "follow.include = ['/c/']\nallowed_domains = ['127.0.0.1']\n\
+        [[hand_over]]\nspider = 'products'\neach = 'article'\ncarry = { teaser = '.teaser::text' }\n";
+    fs::write(spiders.join(format!("{}.toml", fleet.name)), lists).unwrap();
+    let products = "fields = { title = 'h1::text', teaser = { carried = 'teaser' } }\n";
+    fs::write(spiders.join("products.toml"), products).unwrap();
+    fs::write(fleet.folder.path().join("start.txt"), format!("{}/\n", site.origin)).unwrap();
+    site.gate.hold_after(9);
+    let mut killed = fleet.worker(&[]);
+    let mut producer = fleet.producer("start.txt").spawn().unwrap();
+    timeout(LIMIT, site.gate.asked_for(10)).await.unwrap();
+    killed.kill().await.unwrap();
+    site.gate.answer_all();
+    let worker = fleet.worker(&[]);
+    assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(0));
+    let items = fleet.items().await;
+    let items = items.iter().filter(|item| item["spider"] == "products");
+    let titles = |item: &Value| {
+        let (title, teaser) = (&item["fields"]["title"], &item["fields"]["teaser"]);
+        [title, teaser].map(|text| text.as_str().unwrap().to_owned())
+    };
+    let found: BTreeSet<_> = items.map(titles).collect();
+    let all =
+        (0..CATEGORIES.len() * PAGES * PER_PAGE).map(|n| [format!("Product {n}"), format!("Teaser {n}")]);
+    assert_eq!(found, all.collect());
     ends_well(worker).await;
 }

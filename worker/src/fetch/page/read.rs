@@ -29,7 +29,7 @@ use super::links::to_follow;
 use super::rendered::{rendered, rule_once_read, rule_unread};
 use crate::claimed::ClaimedUrl;
 use crate::claimed::items_file::{FileItems, Ids, InFile};
-use crate::claimed::new_work::asked_for;
+use crate::claimed::new_work::{asked_for, handed_over};
 use crate::claimed::page_output::PageOutput;
 use crate::fetch::Fetching;
 use crate::programs::{Came, PageAbout, Reading, Unread, read_page};
@@ -93,11 +93,12 @@ pub(super) async fn given(
     Reading { extraction, file, requests, tasks }: Reading,
 ) -> Result<(PageOutput, Option<PageVisit>), Outcome> {
     let ClaimedUrl { url: own, message, spider, .. } = claimed;
-    let (own_tasks, elsewhere) = asked_for(&fetching.spiders, message, tasks)
+    let (own_tasks, mut elsewhere) = asked_for(&fetching.spiders, message, tasks)
         .map_err(|failure| program_failed(fetching, claimed, failure))?;
     let landed = landed(claimed, &response);
-    let Extraction { items, links, canonical, left_out, missing, required, unfit, path, list, .. } =
-        extraction;
+    let Extraction {
+        items, links, handed, canonical, left_out, missing, required, unfit, path, list, ..
+    } = extraction;
     let missing = named(claimed, missing);
     tell_unfit(claimed, &unfit);
     tell_list_end(claimed, list.as_ref());
@@ -105,6 +106,8 @@ pub(super) async fn given(
     beyond.add(Limit::PageLinks, left_out);
     let is_at_limit = list.is_some_and(|list| list.end == Some(ListEnd::Limit));
     beyond.add(Limit::ListPages, u64::from(is_at_limit));
+    let handed = handed_over(&fetching.spiders, &fetching.context.log, message, handed, &mut beyond);
+    elsewhere.extend(handed.map_err(|failure| failed(fetching, claimed, failure))?);
     let form = form(fetching, claimed, canonical).await?;
     let is_known = matches!(form, Form::Known);
     let mut items = items_as(claimed, &form, &response, path, items);
