@@ -6,7 +6,8 @@ use trawl_common::schedule::Schedule;
 use trawl_common::settings::SinkSettings;
 use trawl_common::spider::arguments::Declaration;
 use trawl_common::spider::{
-    Field, FieldSource, Follow, Handler, ItemRule, Kind, Mode, ProxyUse, Render, Required, Session, Spider,
+    Field, FieldSource, Follow, Handler, ItemRule, Kind, Mode, Proxies, ProxyPer, ProxyUse, Render, Required,
+    Session, Spider,
 };
 use trawl_common::text::{counted, printable};
 use trawl_common::time::UnixMs;
@@ -34,6 +35,7 @@ impl Examined {
         lines.push(("dedups", dedups(spider.dedup)));
         lines.extend(spider.schedule.as_ref().map(|schedule| ("runs", runs(schedule))));
         lines.extend(spider.session.as_ref().map(|session| ("session", of_session(spider, session))));
+        lines.extend(spider.proxies.as_ref().map(|proxies| ("asks", through(proxies))));
         lines.extend(renders(spider.render).map(|which| ("renders", which.to_owned())));
         lines.extend(summary_of_pages::steps(&spider.steps).map(|steps| ("steps", steps)));
         lines.extend(spider.handler.as_ref().map(|handler| ("program", program(handler))));
@@ -153,6 +155,16 @@ fn of_session(spider: &Spider, session: &Session) -> String {
         if steps > 0 { format!("logs in by {}", counted(steps, "step")) } else { "cookies alone".to_owned() };
     let share = session.share.as_ref().map(|share| format!(", shared by the name {share}"));
     format!("{login}{}", share.unwrap_or_default())
+}
+
+/// `through 3 proxies, the same for a host`
+fn through(Proxies { urls, per }: &Proxies) -> String {
+    let same = match per {
+        ProxyPer::Host => "the same for a host",
+        ProxyPer::Spider => "the same for all hosts",
+        ProxyPer::Request => "in turn",
+    };
+    format!("through {}, {same}", counted(urls.len() as u64, "proxy"))
 }
 
 fn takes(spider: &Spider) -> String {

@@ -1,5 +1,6 @@
 //! Sends one request at a time, within all limits.
 
+use std::borrow::Cow;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use trawl_common::frontier::outcome::{Class, Failure, is_refusal};
 use trawl_common::open_files;
 use trawl_common::ports::Left;
 use trawl_common::request::Method;
-use trawl_common::settings;
+use trawl_common::settings::{self, ServerUrl};
 use trawl_common::spider::Spider;
 use trawl_common::spider::page_history::Validators;
 use trawl_common::time::UnixMs;
@@ -28,6 +29,7 @@ use url::Url;
 use super::answer::{self, Answer, BodyStart, Opened};
 use super::body::{Body, Limit};
 use super::client::{client, nameless, preferences};
+use super::exits::Exits;
 use super::file::{self, OpenedFile, Opening};
 use super::guard::{Guard, Lookup};
 use super::memory::MemoryBudget;
@@ -45,6 +47,9 @@ use super::{blame, coding, conditions, failure, kind, lenient, redirect, resolve
 
 /// The memory budget in bytes for all bodies of a fetcher that shares none.
 const DEFAULT_MEMORY: u64 = 256 << 20;
+
+/// The number of proxies that are taken for one request if they cannot be reached.
+const MAX_EXITS: usize = 3;
 
 /// Fields by which Chromium names itself beside its user agent.
 const CLIENT_HINTS: [HeaderName; 3] = [
@@ -67,6 +72,8 @@ pub struct Fetcher {
     own: Option<Own>,
     session: Option<Arc<dyn Session>>,
     proxy: Option<Proxy>,
+    /// Fetchers through several proxies, one of which makes each request in place of this one.
+    exits: Option<Exits<Fetcher>>,
     pub(super) settings: Arc<settings::Fetch>,
     memory: MemoryBudget,
     odd: OddOrigins,
@@ -80,7 +87,16 @@ impl Fetcher {
 
     /// Creates a fetcher with the requests of `spider`, and with these settings for the rest.
     pub fn from_spider(spider: &Spider, settings: &settings::Fetch) -> Result<Self, Unusable> {
-        Ok(Self { own: Some(Own::new(spider)?), ..Self::new(&spider.request.apply(settings))? })
+        let settings = spider.request.apply(settings);
+        let fetcher = Self { own: Some(Own::new(spider)?), ..Self::new(&settings)? };
+        let Some(proxies) = &spider.proxies else { return Ok(fetcher) };
+        let through = |url: &ServerUrl| {
+            let settings = settings::Fetch { proxy: Some(url.clone()), ..settings.clone() };
+            let through = Self { own: fetcher.own.clone(), ..Self::new(&settings)? };
+            Ok((through.proxy().unwrap_or_default().into_owned(), through))
+        };
+        let all = proxies.urls.iter().map(through).collect::<Result<_, Unusable>>()?;
+        Ok(Self { exits: Some(Exits::new(spider.name.as_str(), proxies.per, all)), ..fetcher })
     }
 
     pub(super) fn with(
@@ -103,6 +119,7 @@ impl Fetcher {
             own: None,
             session: None,
             proxy,
+            exits: None,
             settings,
             memory: MemoryBudget::new(DEFAULT_MEMORY),
             odd: OddOrigins::new(),
@@ -123,7 +140,8 @@ impl Fetcher {
     /// Returns a fetcher with the same settings whose requests run on `threads`, with its own connections.
     pub fn on(&self, threads: &Threads) -> Result<Self, Unusable> {
         let client = client(&self.settings, &self.guard, self.proxy.as_ref(), self.tls.clone())?;
-        Ok(Self { client, threads: Some(threads.clone()), ..self.clone() })
+        let exits = self.exits.as_ref().map(|exits| exits.each(|exit| exit.on(threads))).transpose()?;
+        Ok(Self { client, threads: Some(threads.clone()), exits, ..self.clone() })
     }
 
     /// Returns a passage that forwards the requests of others, with its own connections: with the same guard, proxy and
@@ -132,6 +150,7 @@ impl Fetcher {
         let client = nameless(&self.settings, &self.guard, self.proxy.as_ref(), self.tls.clone())?;
         let client = client.user_agent(self.settings.user_agent_line()).build()?;
         Ok(Passage {
+            exits: self.exits.as_ref().map(|exits| exits.each(Self::passage)).transpose()?,
             client,
             threads: self.threads.clone(),
             guard: self.guard.clone(),
@@ -140,9 +159,12 @@ impl Fetcher {
         })
     }
 
-    /// Returns the proxy for its requests, without a password.
-    pub fn proxy(&self) -> Option<&str> {
-        self.proxy.as_ref().map(|proxy| &*proxy.shown)
+    /// Returns the proxy for its requests, or all of several, without passwords.
+    pub fn proxy(&self) -> Option<Cow<'_, str>> {
+        match &self.exits {
+            Some(exits) => Some(exits.names().join(", ").into()),
+            None => self.proxy.as_ref().map(|proxy| (&*proxy.shown).into()),
+        }
     }
 
     /// Returns the user agent of its requests.
@@ -167,7 +189,8 @@ impl Fetcher {
 
     /// Like [`addresses`](Self::addresses), but only if they are known without a resolver.
     pub fn known_addresses(&self, host: &Host) -> Option<Vec<IpAddr>> {
-        if self.proxy.as_ref().is_some_and(|proxy| proxy.resolves_names) {
+        let resolves = |fetcher: &Self| fetcher.proxy.as_ref().is_some_and(|proxy| proxy.resolves_names);
+        if resolves(self) || self.exits.as_ref().is_some_and(|exits| exits.any(resolves)) {
             return Some(Vec::new());
         }
         match host.address() {
@@ -213,8 +236,8 @@ impl Fetcher {
     /// success, nor a redirect, nor the response to validators is a [`Failure`], as is anything that the settings
     /// forbid. Callers that follow redirects count them: [`MAX_REDIRECTS`](crate::MAX_REDIRECTS).
     pub async fn ask(&self, url: &CanonicalUrl, validators: &Validators) -> Result<Answer, Failure> {
-        self.within_limit(url, Method::Get, move || async move {
-            let response = self.request(url, Sent::get(conditions::headers(validators))).await?;
+        self.within_limit(url, Method::Get, move |exit| async move {
+            let response = self.request(exit, url, Sent::get(conditions::headers(validators))).await?;
             if response.status() == StatusCode::NOT_MODIFIED && !validators.is_empty() {
                 return Ok(Answer::NotModified);
             }
@@ -230,8 +253,8 @@ impl Fetcher {
     /// status, every response is a page.
     pub async fn ask_for(&self, request: &Request, hop: Option<&Hop>) -> Result<Answer, Failure> {
         let (url, method) = (sent::target(request, hop), request.new.method);
-        self.within_limit(url, method, move || async move {
-            let response = self.request(url, Sent::new(request, hop)).await?;
+        self.within_limit(url, method, move |exit| async move {
+            let response = self.request(exit, url, Sent::new(request, hop)).await?;
             if request.new.any_status {
                 return self.whatever(method, response).await.map(Answer::Page);
             }
@@ -261,10 +284,10 @@ impl Fetcher {
     ) -> Result<OpenedFile, Failure> {
         let (url, method) = (sent::target(request, hop), request.new.method);
         let left = left.filter(|left| method == Method::Get && left.resume.url == url.as_str());
-        self.within_limit(url, method, move || async move {
+        self.within_limit(url, method, move |exit| async move {
             let mut sent = Sent::new(request, hop);
             sent.fields.extend(file::fields(url, left));
-            let response = self.request(url, sent).await?;
+            let response = self.request(exit, url, sent).await?;
             if let Some(redirect) = self.redirect(url, method, hop, &response)? {
                 return Ok(OpenedFile::Redirect(redirect));
             }
@@ -318,8 +341,8 @@ impl Fetcher {
         url: &CanonicalUrl,
     ) -> Result<Opened<impl Stream<Item = Result<Bytes, Failure>> + Send + use<>>, Failure> {
         let timeout = self.settings.timeout;
-        self.within_limit(url, Method::Get, move || async move {
-            let response = self.request(url, Sent::get(HeaderMap::new())).await?;
+        self.within_limit(url, Method::Get, move |exit| async move {
+            let response = self.request(exit, url, Sent::get(HeaderMap::new())).await?;
             if let Some(target) = redirect::target(&self.guard, url, &response)? {
                 return Ok(Opened::Redirect(target));
             }
@@ -342,8 +365,8 @@ impl Fetcher {
     /// `robots.txt` (RFC 9309 2.3.1), where every status has a meaning. A redirect to a forbidden URL is a [`Failure`]
     /// of class `forbidden`.
     pub(super) async fn start(&self, url: &CanonicalUrl, most: usize) -> Result<answer::Hop, Failure> {
-        self.within_limit(url, Method::Get, move || async move {
-            let response = self.request(url, Sent::get(HeaderMap::new())).await?;
+        self.within_limit(url, Method::Get, move |exit| async move {
+            let response = self.request(exit, url, Sent::get(HeaderMap::new())).await?;
             if let Some(target) = redirect::target(&self.guard, url, &response)? {
                 return Ok(answer::Hop::Redirect(target));
             }
@@ -361,13 +384,24 @@ impl Fetcher {
         .await
     }
 
-    async fn request(&self, url: &CanonicalUrl, sent: Sent) -> Result<reqwest::Response, Failure> {
+    /// Sends a request through `exit`.
+    async fn request(
+        &self,
+        exit: &Self,
+        url: &CanonicalUrl,
+        sent: Sent,
+    ) -> Result<reqwest::Response, Failure> {
         let sent = sent.beside(self.own_fields(url));
         let parsed = url.to_url();
-        self.guard.check_behind(self.proxy.as_ref(), &parsed).await?;
-        let response = self.send(parsed, sent).await?;
+        exit.guard.check_behind(exit.proxy.as_ref(), &parsed).await?;
+        let response = exit.send(parsed, sent).await?;
         self.take_cookies(url, response.headers());
         Ok(response)
+    }
+
+    /// Whether requests go through no proxy.
+    fn is_direct(&self) -> bool {
+        self.proxy.is_none() && self.exits.is_none()
     }
 
     /// Returns the spider's own fields for `url`, and those of its session.
@@ -379,26 +413,51 @@ impl Fetcher {
         own
     }
 
-    /// Returns the result of `call`, which requests `url` with `method`, within `fetch.timeout`. It is called once more
-    /// if its answer showed that the origin answers oddly. A failure names what is to blame.
-    async fn within_limit<T, F: Future<Output = Result<T, Failure>>>(
-        &self,
+    /// Returns the result of `call`, which requests `url` with `method` through the fetcher that it is given: this one,
+    /// or that of one of several proxies. If a proxy is away, the next one is taken, unless it may have passed on
+    /// something that has effects.
+    async fn within_limit<'a, T, F: Future<Output = Result<T, Failure>>>(
+        &'a self,
         url: &CanonicalUrl,
         method: Method,
-        call: impl Fn() -> F,
+        call: impl Fn(&'a Self) -> F,
+    ) -> Result<T, Failure> {
+        let Some(exits) = &self.exits else { return self.through(self, url, method, &call).await };
+        let host = url.host();
+        let mut away = None;
+        for (number, exit) in exits.for_host(&host).take(MAX_EXITS) {
+            let answer = self.through(exit, url, method, &call).await;
+            exits.note(number, &host, answer.as_ref().err());
+            match answer {
+                Err(failure) if failure.class == Class::Proxy && is_safe(method) => away = Some(failure),
+                answer => return answer,
+            }
+        }
+        Err(away.unwrap_or_else(|| Failure::new(Class::Proxy, "no proxy is named")))
+    }
+
+    /// Returns the result of `call` through `exit`, within `fetch.timeout`. It is called once more if its answer showed
+    /// that the origin answers oddly. A failure names what is to blame.
+    async fn through<'a, T, F: Future<Output = Result<T, Failure>>>(
+        &'a self,
+        exit: &'a Self,
+        url: &CanonicalUrl,
+        method: Method,
+        call: &impl Fn(&'a Self) -> F,
     ) -> Result<T, Failure> {
         let parsed = url.to_url();
         let origin = self.odd.origin(&parsed);
         let twice = async {
-            let is_safe = matches!(method, Method::Get | Method::Head);
-            let may_repeat = self.proxy.is_none() && is_safe && !origin.is_odd();
-            match call().await {
-                Err(unread) if unread.class == Class::Body && may_repeat && origin.is_odd() => call().await,
+            let may_repeat = self.is_direct() && is_safe(method) && !origin.is_odd();
+            match call(exit).await {
+                Err(unread) if unread.class == Class::Body && may_repeat && origin.is_odd() => {
+                    call(exit).await
+                }
                 answer => answer,
             }
         };
         match within(self.settings.timeout, twice).await {
-            Err(failure) => Err(blame::assign(failure, self.proxy.as_ref(), &self.guard, &parsed).await),
+            Err(failure) => Err(blame::assign(failure, exit.proxy.as_ref(), &exit.guard, &parsed).await),
             answer => answer,
         }
     }
@@ -493,10 +552,14 @@ impl Fetcher {
             headers: kind::headers(response.headers()),
             redirected_to: None,
             fetched_at: UnixMs::now(),
-            address: response.remote_addr().filter(|_| self.proxy.is_none()).map(|address| address.ip()),
+            address: response.remote_addr().filter(|_| self.is_direct()).map(|address| address.ip()),
             body: Bytes::new(),
         }
     }
+}
+
+fn is_safe(method: Method) -> bool {
+    matches!(method, Method::Get | Method::Head)
 }
 
 fn ips(addresses: &[SocketAddr]) -> Vec<IpAddr> {

@@ -9,6 +9,7 @@ mod body;
 mod client;
 mod coding;
 mod conditions;
+mod exits;
 mod failure;
 mod fetcher;
 mod file;

@@ -12,9 +12,10 @@ use hyper::header::{
 use hyper::{Request, Response, StatusCode, Version};
 use trawl_common::frontier::outcome::{Class, Failure, is_refusal};
 use trawl_common::settings;
-use trawl_common::web::url::CanonicalUrl;
+use trawl_common::web::url::{CanonicalUrl, Host};
 use url::Url;
 
+use super::exits::Exits;
 use super::guard::Guard;
 use super::proxy::Proxy;
 use super::threads::Threads;
@@ -44,6 +45,8 @@ pub type PassedBody = reqwest::Body;
 /// none. Responses are returned unchanged: redirects, any status, the body in its coding.
 #[derive(Clone, Debug)]
 pub struct Passage {
+    /// Passages through several proxies, one of which takes each request in place of this one.
+    pub(super) exits: Option<Exits<Passage>>,
     pub(super) client: reqwest::Client,
     pub(super) threads: Option<Threads>,
     pub(super) guard: Guard,
@@ -67,12 +70,32 @@ impl Passage {
     /// # Errors
     /// Fails if the URL is not allowed.
     pub async fn may_ask(&self, url: &CanonicalUrl) -> Result<(), Failure> {
-        let url = url.to_url();
-        self.guard.check_behind(self.proxy.as_ref(), &url).await?;
-        match self.proxy {
+        let (exit, url) = (self.exit(&url.host()).1, url.to_url());
+        exit.guard.check_behind(exit.proxy.as_ref(), &url).await?;
+        match exit.proxy {
             Some(_) => Ok(()),
-            None => self.guard.allowed(&url).await.map(drop),
+            None => exit.guard.allowed(&url).await.map(drop),
         }
+    }
+
+    /// Returns the passage through the proxy that is to be taken for a host, with its number among several.
+    fn exit(&self, host: &Host) -> (usize, &Self) {
+        let chosen = self.exits.as_ref().and_then(|exits| exits.for_host(host).next());
+        chosen.unwrap_or((0, self))
+    }
+
+    /// Returns the result of `ask`, which takes the proxy that is to be taken for a host, and notes how that went.
+    pub(super) async fn through<'a, T, F: Future<Output = Result<T, Failure>>>(
+        &'a self,
+        host: &Host,
+        ask: impl FnOnce(&'a Self) -> F,
+    ) -> Result<T, Failure> {
+        let (number, exit) = self.exit(host);
+        let answer = ask(exit).await;
+        if let Some(exits) = &self.exits {
+            exits.note(number, host, answer.as_ref().err());
+        }
+        answer
     }
 
     /// Sends a request, whose URI must be absolute. The head of the response must arrive within `fetch.timeout`.
@@ -80,6 +103,15 @@ impl Passage {
     /// # Errors
     /// Fails if the request is not allowed, or there is no response.
     pub async fn send<B>(&self, request: Request<B>) -> Result<Passed, Failure>
+    where
+        B: Body<Data = Bytes> + Send + Sync + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let url = CanonicalUrl::parse(&request.uri().to_string()).map_err(no_url)?;
+        self.through(&url.host(), |exit| exit.send_itself(request)).await
+    }
+
+    async fn send_itself<B>(&self, request: Request<B>) -> Result<Passed, Failure>
     where
         B: Body<Data = Bytes> + Send + Sync + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,

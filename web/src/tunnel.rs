@@ -25,6 +25,10 @@ impl Passage {
     /// # Errors
     /// Fails if the address is not allowed, or does not answer.
     pub async fn connect(&self, url: &CanonicalUrl) -> Result<TcpStream, Failure> {
+        self.through(&url.host(), |exit| exit.connect_itself(url)).await
+    }
+
+    async fn connect_itself(&self, url: &CanonicalUrl) -> Result<TcpStream, Failure> {
         let (url, proxy) = (url.to_url(), self.proxy.as_ref());
         self.guard.check_behind(proxy, &url).await?;
         let connecting = async {

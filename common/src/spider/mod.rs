@@ -25,6 +25,7 @@ mod pages;
 mod paginate;
 pub mod pattern;
 mod politeness;
+mod proxies;
 mod render;
 mod request;
 mod retry;
@@ -61,6 +62,7 @@ pub use overrides::SpiderOverrides;
 pub use pages::{PageFollow, PageForm, PageKind, PageMatch};
 pub use paginate::{Paginate, PaginateBy, Parameter};
 pub use politeness::PolitenessOverrides;
+pub use proxies::{Proxies, ProxyPer};
 pub use render::Render;
 pub use request::Request;
 pub use retry::RetryOverrides;
@@ -119,6 +121,8 @@ pub struct Spider {
     pub retry: RetryOverrides,
     /// Additions to each request.
     pub request: Request,
+    /// The proxies among which its requests are divided; `None` for that of `request`, if there is one.
+    pub proxies: Option<Proxies>,
     /// Whether a browser renders its pages, except those of kinds that say otherwise.
     pub render: Render,
     /// The steps in pages that a browser renders, except those of kinds that have their own.
@@ -172,6 +176,7 @@ impl Spider {
             politeness: PolitenessOverrides::default(),
             retry: RetryOverrides::default(),
             request: Request::default(),
+            proxies: None,
             render: Render::default(),
             steps: Arc::default(),
             ban: Ban::default(),

@@ -30,6 +30,7 @@ mod outcomes;
 mod pages;
 mod politeness;
 mod projects;
+mod proxies;
 mod recovery;
 mod render;
 mod requests;

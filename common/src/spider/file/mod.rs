@@ -19,6 +19,7 @@ mod pages;
 mod paginate;
 mod patterns;
 mod placeholders;
+mod proxies;
 mod quality;
 mod request;
 mod rows;
@@ -144,6 +145,12 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
     spider.hand_overs = hand_over::hand_overs(&mut file, spider, has_reader);
     spider.session = file.within("session", |section| login::session(section, has_home));
     login(&mut file, spider, has_reader);
+    let given = file.get("proxies");
+    spider.proxies =
+        file.within("proxies", |section| proxies::proxies(section, spider.session.is_some())).flatten();
+    if let (Some(given), Some(_)) = (given, &spider.request.proxy) {
+        given.wrong::<()>("`request.proxy` names the only proxy: leave one of the two out");
+    }
     let fields = expect::known(&spider.items);
     spider.expect = file.within("expect", |section| expect::expect(section, &fields)).unwrap_or_default();
     spider.quality = file.within("quality", |section| quality::quality(section, spider)).flatten();

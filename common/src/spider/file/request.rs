@@ -90,7 +90,8 @@ pub(super) fn sent(given: &Given<'_>) -> Option<Secret> {
     secret(given)
 }
 
-fn proxy(given: &Given<'_>) -> Option<ServerUrl> {
+/// Reads the address of a proxy.
+pub(super) fn proxy(given: &Given<'_>) -> Option<ServerUrl> {
     if given.notes.is_tried() {
         return given.wrong("no spider chooses a proxy where it is tried over HTTP");
     }

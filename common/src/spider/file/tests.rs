@@ -164,6 +164,8 @@ fn a_text_that_came_with_a_crawl_has_listed_variables_alone_and_its_servers_are_
     assert!(!own.request.proxy.unwrap().is_guarded(), "whoever wrote a file of this machine has the machine");
     let argument = "[request]\nproxy = 'http://{arg.host}:3128'\n[arguments]\nhost = '10.0.0.1'";
     assert!(reading(argument).spider.request.proxy.unwrap().is_guarded(), "an argument chose it");
+    let (spider, wrong) = delivered("[proxies]\nurls = ['http://10.0.0.1:3128']");
+    assert!(wrong.is_empty() && spider.proxies.unwrap().urls[0].is_guarded(), "{wrong:?}");
     let listed = "[request]\nproxy = { env = 'TOKEN' }";
     let (_, wrong) = delivered(listed);
     assert!(wrong[0].contains("write http://"), "{wrong:?}");

@@ -30,8 +30,9 @@ pub(super) async fn response(
     let url = claimed.url.clone();
     let settings = &fetching.context.settings.cache;
     // A response to one spider's own request must not be used for another.
-    let has_own =
-        claimed.spider.spider.request != spider::Request::default() || claimed.spider.session.is_some();
+    let has_own = claimed.spider.spider.request != spider::Request::default()
+        || claimed.spider.spider.proxies.is_some()
+        || claimed.spider.session.is_some();
     let is_own = claimed.own_request().is_some() || has_own;
     if settings.ttl.is_zero() || is_own {
         return fetch(fetching, claimed, Wanted::Page(history), permit, visit).await;
