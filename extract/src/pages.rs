@@ -223,7 +223,7 @@ impl HandOver {
                 Some(made) => found.links.push(made.map_err(|why| passed_on.refused(why))?),
             }
             let links: Vec<_> = found.links.drain(passed_on.links..).collect();
-            let data = (!own.is_empty()).then(|| Value::Object(own));
+            let data = (!own.is_empty()).then_some(Value::Object(own));
             passed_on.carry(data.as_ref().map_or(0, |data| data.to_string().len()), links.len())?;
             for mut link in links {
                 let request =
