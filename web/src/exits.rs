@@ -98,9 +98,7 @@ impl<T> Exits<T> {
 
 /// Whether the proxy may be to blame in place of the host.
 fn may_be_the_proxys(failure: &Failure) -> bool {
-    // Proxy Authentication Required
-    let is_refused = failure.status == Some(407);
-    is_refused || matches!(failure.class, Class::Connect | Class::Tls | Class::Dns | Class::Timeout)
+    matches!(failure.class, Class::Connect | Class::Tls | Class::Dns | Class::Timeout)
 }
 
 impl Health {

@@ -394,7 +394,11 @@ impl Fetcher {
         let sent = sent.beside(self.own_fields(url));
         let parsed = url.to_url();
         exit.guard.check_behind(exit.proxy.as_ref(), &parsed).await?;
-        let response = exit.send(parsed, sent).await?;
+        let response = exit.send(parsed.clone(), sent).await?;
+        if let Some(proxy) = exit.proxy.as_ref().filter(|proxy| proxy.is_refusal(&parsed, response.status()))
+        {
+            return Err(proxy.refusal());
+        }
         self.take_cookies(url, response.headers());
         Ok(response)
     }

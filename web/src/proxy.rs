@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use reqwest::StatusCode;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use trawl_common::frontier::outcome::{Class, Failure};
@@ -10,6 +11,9 @@ use trawl_common::settings;
 use url::Url;
 
 use super::guard::Guard;
+
+/// The words by which hyper-util says that a proxy answers a CONNECT with 407.
+const TUNNEL_REFUSED: &str = "proxy authorization required";
 
 /// A proxy and the data needed to check whether it can be reached.
 #[derive(Clone, Debug)]
@@ -71,9 +75,24 @@ impl Proxy {
         }
     }
 
-    /// Returns the failure of a request that got no response: that of the proxy if it cannot be reached, else
-    /// `failure`.
+    /// Returns the failure of a request whose user or password the proxy refuses.
+    pub(super) fn refusal(&self) -> Failure {
+        let what = format_args!("the proxy {} refuses this user or password (407)", self.shown);
+        Failure::new(Class::Proxy, what)
+    }
+
+    /// Whether a response to a request for `url` is the proxy's own refusal, rather than one of the host, which a tunnel
+    /// would have passed on.
+    pub(super) fn is_refusal(&self, url: &Url, status: StatusCode) -> bool {
+        status == StatusCode::PROXY_AUTHENTICATION_REQUIRED && url.scheme() == "http" && self.resolves_names
+    }
+
+    /// Returns the failure of a request that got no response: that of the proxy if it cannot be reached or has refused a
+    /// tunnel for its user or password, else `failure`.
     pub(super) async fn or_is_away(&self, failure: Failure) -> Failure {
+        if failure.class == Class::Connect && failure.detail.contains(TUNNEL_REFUSED) {
+            return self.refusal();
+        }
         if !matches!(failure.class, Class::Connect | Class::Dns | Class::Timeout) {
             return failure;
         }

@@ -1,6 +1,7 @@
 //! Requests through several proxies: one process, no server.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,6 +22,9 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 const HOSTS: usize = 20;
 
+/// The number of a proxy that refuses its user.
+const REFUSING: usize = 9;
+
 /// The requests that proxies were sent: the host and path of each, by the number of the proxy.
 type Asked = Arc<Mutex<Vec<(usize, String, String)>>>;
 
@@ -32,6 +36,9 @@ async fn serve(listener: TcpListener, number: usize, asked: Asked) {
 
 async fn answer(State((number, asked)): State<(usize, Asked)>, request: Request) -> Response {
     let (host, path) = (request.uri().host().unwrap_or_default(), request.uri().path());
+    if number == REFUSING {
+        return StatusCode::PROXY_AUTHENTICATION_REQUIRED.into_response();
+    }
     asked.lock().unwrap().push((number, host.to_owned(), path.to_owned()));
     match path {
         "/robots.txt" => StatusCode::NOT_FOUND.into_response(),
@@ -97,6 +104,20 @@ async fn a_proxy_that_is_away_costs_neither_pages_nor_retries() {
     let pages = asked.iter().filter(|(_, _, path)| path != "/robots.txt").count();
     assert_eq!(pages, 2 * HOSTS, "each once");
     assert!(!crawl.log.contains("s3cret"), "{}", crawl.log);
+}
+
+#[tokio::test]
+async fn a_proxy_that_refuses_its_user_or_answers_nothing_is_left_alone() {
+    let (asked, up, refusing, silent) = (Asked::default(), listen().await, listen().await, listen().await);
+    tokio::spawn(serve(up.0, 1, Arc::clone(&asked)));
+    tokio::spawn(serve(refusing.0, REFUSING, Arc::clone(&asked)));
+    let folder = folder(&[refusing.1, silent.1, up.1], "");
+    fs::write(folder.path().join("trawl.toml"), "[fetch]\ntimeout = '1s'\n[retry]\nbackoff = '10ms'\n")
+        .unwrap();
+    let crawl = folder.crawl().await;
+    assert_eq!((crawl.code, &crawl.stats["done"]), (Some(0), &json!(2 * HOSTS)), "{}", crawl.log);
+    assert!(crawl.log.contains("refuses this user or password (407)"), "{}", crawl.log);
+    assert_eq!(crawl.log.matches("no request goes through this proxy for 10s").count(), 2, "{}", crawl.log);
 }
 
 #[tokio::test]

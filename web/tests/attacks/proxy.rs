@@ -72,6 +72,8 @@ async fn serve(connection: TcpStream, log: &Mutex<Vec<String>>) -> std::io::Resu
     log.lock().unwrap().push(asked.trim().to_owned());
     let answer = if request.starts_with("CONNECT 8.8.4.4:") {
         "HTTP/1.1 200 OK\r\n\r\n".to_owned()
+    } else if request.contains("9.9.9.9") {
+        server::head(407, "")
     } else if request.starts_with("CONNECT") {
         server::head(403, "")
     } else if request.contains("/redirect") {
@@ -195,6 +197,16 @@ async fn a_proxy_that_is_away_is_named_and_no_host_is_blamed() {
             let named = format!("no connection to the proxy {scheme}://{address}: ");
             assert!(failure.class == Class::Proxy && failure.detail.starts_with(&named), "{failure}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_that_refuses_its_user_is_to_blame_and_not_the_host() {
+    let proxy = Proxy::start().await;
+    for url in ["http://9.9.9.9/", "https://9.9.9.9/"] {
+        let failure = proxy.fetcher("http", "127.0.0.1").fetch(&url.parse().unwrap()).await.unwrap_err();
+        let said = format!("the proxy http://127.0.0.1:{} refuses this user or password (407)", proxy.port);
+        assert_eq!((failure.class, failure.detail), (Class::Proxy, said), "{url}");
     }
 }
 
