@@ -280,6 +280,8 @@ fn sends_to(sink: &SinkSettings) -> String {
         SinkSettings::Csv(lines) => format!("csv {}", lines.path.display()),
         SinkSettings::Stream => "the stream `items`".to_owned(),
         SinkSettings::Postgres { url, .. } => format!("postgres {url}"),
+        SinkSettings::Webhook { url, changed: true, .. } => format!("webhook {url}, what has changed"),
+        SinkSettings::Webhook { url, .. } => format!("webhook {url}"),
         SinkSettings::Parquet(folder) => format!("parquet {}", folder.path.display()),
         SinkSettings::Warc(folder) => format!("warc {}", folder.path.display()),
     }

@@ -16,6 +16,7 @@ mod parts;
 pub(crate) mod postgres;
 mod stream;
 mod warc;
+mod webhook;
 mod whole;
 
 use std::path::{Path, PathBuf};
@@ -38,6 +39,7 @@ use self::items::ItemFile;
 use self::parquet::Parquet;
 use self::warc::Archive;
 pub use self::warc::{Archived, Noted, Unreadable, WarcReader, warc_files};
+use self::webhook::Webhook;
 use crate::rabbitmq::RabbitMq;
 
 /// The sinks of one process.
@@ -113,6 +115,9 @@ impl Sinks {
             },
             SinkSettings::Postgres { url, table } => {
                 Ok(Arc::new(Postgres::with(url, table.as_deref(), spider, &self.guard)?))
+            }
+            SinkSettings::Webhook { url, secret, changed } => {
+                Ok(Arc::new(Webhook::new(url, secret, *changed, &self.guard)?))
             }
         }
     }

@@ -22,7 +22,7 @@ use std::time::Duration;
 use event::Event;
 use futures::future::join_all;
 use hook::Hook;
-use post::Client;
+pub(crate) use post::{Address, Client};
 pub use spiders::SpiderWebhooks;
 use taking::Taking;
 use tokio_util::sync::CancellationToken;

@@ -19,7 +19,7 @@ use crate::tls;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An HTTP client that follows no redirect.
-pub(super) struct Client {
+pub(crate) struct Client {
     client: reqwest::Client,
     /// The guard that has to allow addresses; without it, any is allowed.
     guard: Option<Guard>,
@@ -27,13 +27,17 @@ pub(super) struct Client {
 
 impl Client {
     /// Creates a client for addresses that the operator has named, which may be private ones.
-    pub(super) fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         Self::with(reqwest::Client::builder(), None)
     }
 
     /// Creates a client for the addresses at which requests for pages are allowed.
     pub(super) fn guarded(settings: &settings::Fetch) -> Result<Self> {
-        let guard = Guard::from_settings(settings.clone());
+        Self::behind(Guard::from_settings(settings.clone()))
+    }
+
+    /// Creates a client for the addresses that `guard` allows.
+    pub(crate) fn behind(guard: Guard) -> Result<Self> {
         Self::with(reqwest::Client::builder().dns_resolver(Arc::new(guard.clone())), Some(guard))
     }
 
@@ -52,8 +56,8 @@ impl Client {
         }
     }
 
-    /// Posts the event `id`. Fails with a reason unless the answer is that it was taken.
-    pub(super) async fn post(
+    /// Posts JSON, the event or delivery `id`. Fails with a reason unless the answer is that it was taken.
+    pub(crate) async fn post(
         &self,
         address: &Address,
         id: &str,
@@ -82,13 +86,13 @@ impl Client {
 }
 
 /// The URL to post to, and the key to sign with.
-pub(super) struct Address {
+pub(crate) struct Address {
     url: ServerUrl,
     key: Hmac<Sha256>,
 }
 
 impl Address {
-    pub(super) fn new(url: ServerUrl, secret: &str) -> Result<Self> {
+    pub(crate) fn new(url: ServerUrl, secret: &str) -> Result<Self> {
         // HMAC accepts a key of any length.
         let key = Hmac::new_from_slice(secret.as_bytes())
             .map_err(|error| Error::caused_by(ErrorKind::Refused, format_args!("webhook {url}"), &error))?;

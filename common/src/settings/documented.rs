@@ -42,6 +42,11 @@ fn one_of_each() -> Settings {
     let sinks = vec![
         SinkSettings::Csv(FileSink::new("x".into())),
         SinkSettings::Postgres { url: ServerUrl::new("postgres://db/x"), table: None },
+        SinkSettings::Webhook {
+            url: ServerUrl::new("https://a.example/"),
+            secret: WebhookSecret::Variable("A".into()),
+            changed: false,
+        },
     ];
     let webhook = Webhook {
         url: ServerUrl::new("https://a.example/"),

@@ -7,6 +7,7 @@ use bytesize::ByteSize;
 use serde::{Deserialize, Serialize};
 
 use super::secret::ServerUrl;
+use super::webhooks::WebhookSecret;
 use crate::names::SpiderName;
 use crate::nearest::listed;
 use crate::text::printable;
@@ -27,6 +28,16 @@ pub enum SinkSettings {
         url: ServerUrl,
         /// The table; by default named after the spider, or the kind of item.
         table: Option<String>,
+    },
+    /// A URL that items are posted to.
+    Webhook {
+        /// `https://host/path`
+        url: ServerUrl,
+        /// The secret that signs the posts.
+        secret: WebhookSecret,
+        /// Whether items are left out that are unchanged since the last visit of their page.
+        #[serde(default)]
+        changed: bool,
     },
     /// A folder of Parquet files.
     Parquet(FileSink),
@@ -66,7 +77,7 @@ impl SinkSettings {
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Jsonl(sink) | Self::Csv(sink) | Self::Parquet(sink) | Self::Warc(sink) => Some(&sink.path),
-            Self::Stream | Self::Postgres { .. } => None,
+            Self::Stream | Self::Postgres { .. } | Self::Webhook { .. } => None,
         }
     }
 
@@ -89,7 +100,11 @@ impl SinkSettings {
             Self::Jsonl(sink) | Self::Csv(sink) => {
                 Some(sink.path.to_string_lossy().replace("{spider}", spider.as_str()).into())
             }
-            Self::Stream | Self::Postgres { .. } | Self::Parquet(_) | Self::Warc(_) => None,
+            Self::Stream
+            | Self::Postgres { .. }
+            | Self::Webhook { .. }
+            | Self::Parquet(_)
+            | Self::Warc(_) => None,
         }
     }
 }
@@ -134,7 +149,7 @@ impl fmt::Display for SinkSettings {
                 sink.path.display().fmt(f)
             }
             Self::Stream => f.write_str("stream items"),
-            Self::Postgres { url, .. } => url.fmt(f),
+            Self::Postgres { url, .. } | Self::Webhook { url, .. } => url.fmt(f),
         }
     }
 }

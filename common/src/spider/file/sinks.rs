@@ -8,21 +8,23 @@ use toml::de::DeValue;
 use super::given::Given;
 use super::secret::{self, secret};
 use super::section::Section;
+use super::webhooks;
 use crate::nearest::listed;
 use crate::settings::sinks::check_path;
 use crate::settings::{FileSink, ServerUrl, SinkSettings, is_system_column, path_below};
-use crate::spider::Spider;
+use crate::spider::{Secret, Spider};
 use crate::text::printable;
 
 /// Reads the keys of a sink's kind.
 type ReadSink = fn(&mut Section<'_>) -> Option<SinkSettings>;
 
 /// The kinds of sinks, and what reads the rest of each.
-const KINDS: [(&str, ReadSink); 6] = [
+const KINDS: [(&str, ReadSink); 7] = [
     ("jsonl", |section| lines(section).map(SinkSettings::Jsonl)),
     ("csv", csv),
     ("stream", |_| Some(SinkSettings::Stream)),
     ("postgres", postgres),
+    ("webhook", webhook),
     ("parquet", |section| files(section, true).map(SinkSettings::Parquet)),
     ("warc", |section| files(section, true).map(SinkSettings::Warc)),
 ];
@@ -56,6 +58,16 @@ fn postgres(section: &mut Section<'_>) -> Option<SinkSettings> {
     let url = section.need("url", server);
     let table = section.read("table", Given::words).map(|table| table.value);
     Some(SinkSettings::Postgres { url: url?, table })
+}
+
+fn webhook(section: &mut Section<'_>) -> Option<SinkSettings> {
+    let url = section.need("url", |given| {
+        let url = webhooks::address(given)?;
+        Some(secret::server(given, &Secret::new(url.reveal())))
+    });
+    let secret = section.need("secret", webhooks::secret);
+    let changed = section.read("changed", Given::flag).unwrap_or_default();
+    Some(SinkSettings::Webhook { url: url?, secret: secret?, changed })
 }
 
 fn server(given: &Given<'_>) -> Option<ServerUrl> {

@@ -35,10 +35,10 @@ fn webhook(mut section: Section<'_>) -> Option<Webhook> {
 }
 
 /// Reads the URL. No argument may choose it, and readers of the file must not learn a password from it.
-fn address(given: &Given<'_>) -> Option<ServerUrl> {
+pub(super) fn address(given: &Given<'_>) -> Option<ServerUrl> {
     let text = given.verbatim()?;
     if placeholders::is_in(text) {
-        return given.wrong("no argument may say where events are posted to");
+        return given.wrong("no argument may say where trawl posts to");
     }
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     match url {
@@ -52,7 +52,7 @@ fn address(given: &Given<'_>) -> Option<ServerUrl> {
 
 /// Reads the name of the secret's variable. The value is read where deliveries are made, so other programs do not
 /// need it.
-fn secret(given: &Given<'_>) -> Option<WebhookSecret> {
+pub(super) fn secret(given: &Given<'_>) -> Option<WebhookSecret> {
     if !given.is_table() {
         return given.wrong("write { env = \"NAME\" }: the file is read by others");
     }

@@ -2,6 +2,7 @@
 
 mod crash;
 mod fleet;
+mod posted;
 mod replayed;
 use std::fs;
 use std::path::Path;
