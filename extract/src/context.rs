@@ -23,6 +23,7 @@ use crate::limits::MAX_LINKS;
 use crate::usage;
 use crate::values::main_text;
 use crate::values::markdown::markdown;
+use crate::values::simhash::simhash;
 use crate::xpath::{self, Nodes, XPath};
 
 /// A response and everything parsed from it.
@@ -103,10 +104,10 @@ impl<'a> Context<'a> {
                 canonical.into_iter().map(|link| Found::Text(String::from(link).into())).collect()
             }
             PageField::Url => vec![Found::text(self.url.as_str())],
-            PageField::Text => {
-                let read =
-                    |tree: &Html| self.text.get_or_init(|| main_text::text(tree.root_element())).clone();
-                self.tree.map(|tree| Found::Text(read(tree).into())).into_iter().collect()
+            PageField::Text => self.main_text().map(|text| Found::Text(text.into())).into_iter().collect(),
+            PageField::Simhash => {
+                let hash = self.main_text().and_then(|text| simhash(&text));
+                hash.map(|hash| Found::Text(hash.into())).into_iter().collect()
             }
             PageField::Markdown => {
                 let read = |tree: &Html| Found::Text(markdown(tree.root_element(), self.base).into());
@@ -118,6 +119,12 @@ impl<'a> Context<'a> {
                 if usage.is_empty() { Vec::new() } else { json(usage.into()) }
             }
         }
+    }
+
+    /// Returns the main text of a page with a tree.
+    fn main_text(&self) -> Option<String> {
+        let read = |tree: &Html| self.text.get_or_init(|| main_text::text(tree.root_element())).clone();
+        self.tree.map(read)
     }
 
     /// Returns the page's links as absolute URLs without duplicates, up to the number that an item can hold.

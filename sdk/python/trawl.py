@@ -49,6 +49,7 @@ __all__ = [
     "Unreachable",
     "Worker",
     "event",
+    "posted_items",
 ]
 
 T = TypeVar("T")
@@ -735,6 +736,26 @@ def event(body: bytes, headers: Mapping[str, str], secret: str, max_age: float =
         if event["type"] == "crawl.finished":
             print(event["crawl"], "is over:", event["done"], "pages")
     """
+    _check_signature(body, headers, secret, max_age)
+    told: Event = json.loads(body)
+    return told
+
+
+def posted_items(body: bytes, headers: Mapping[str, str], secret: str, max_age: float = 300.0) -> List[Item]:
+    """The items that a sink `webhook` has posted. Raises `Forged` if it was not trawl, or longer than `max_age` seconds ago.
+
+    One may come twice, with the same `id`. They are posted again unless the answer has a status of 2xx: store them first.
+
+        for item in trawl.posted_items(request.get_data(), request.headers, os.environ["ITEMS_SECRET"]):
+            store(item["id"], item["fields"])
+    """
+    _check_signature(body, headers, secret, max_age)
+    items: List[Item] = json.loads(body)
+    return items
+
+
+def _check_signature(body: bytes, headers: Mapping[str, str], secret: str, max_age: float) -> None:
+    """Raises `Forged` unless trawl has posted this body with this secret lately."""
     sent = {name.lower(): value for name, value in headers.items()}
     timestamp, signature = sent.get("x-trawl-timestamp", ""), sent.get("x-trawl-signature", "")
     digest = hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
@@ -742,8 +763,6 @@ def event(body: bytes, headers: Mapping[str, str], secret: str, max_age: float =
         raise Forged("the signature is not trawl's")
     if abs(time.time() - int(timestamp)) > max_age:
         raise Forged(f"it was sent more than {max_age:.0f} s ago")
-    told: Event = json.loads(body)
-    return told
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

@@ -1,6 +1,8 @@
 """The clients in sdk/ against a fleet: the one for Python scene by scene, the web application of its examples, and the one for
 TypeScript by check.mjs. Run by scripts/sdk, which starts the servers and says whether there is Node."""
 
+import hashlib
+import hmac
 import http.server
 import json
 import os
@@ -260,6 +262,11 @@ def a_forged_webhook_is_recognised(client, site, fleet):
     raised(trawl.Forged, lambda: trawl.event(b"{}", sent, "key"), "ago")
     for body, headers, secret in ((b"{ }", sent, "key"), (b"{}", sent, "guess"), (b"{}", {}, "key")):
         raised(trawl.Forged, lambda: trawl.event(body, headers, secret, max_age=float("inf")), "signature")
+        raised(trawl.Forged, lambda: trawl.posted_items(body, headers, secret, max_age=float("inf")), "signature")
+    body = b'[{"id": "a", "fields": {"title": "Hat"}}]'
+    digest = hmac.new(b"key", b"1700000000." + body, hashlib.sha256).hexdigest()
+    sent["x-trawl-signature"] = f"sha256={digest}"
+    assert [item["id"] for item in trawl.posted_items(body, sent, "key", max_age=float("inf"))] == ["a"]
 
 
 def a_web_application_learns_the_end_of_a_crawl_of_unknown_size(client, site, fleet):

@@ -22,14 +22,14 @@ const MAX_REST: Duration = Duration::from_secs(600);
 /// The number of hosts in a row for which requests through a proxy may fail, none succeeding, before it is to blame.
 const HOSTS_TO_BLAME: usize = 3;
 
-/// Something for each of several proxies, with what is known of them.
+/// A value for each of several proxies, with their health.
 #[derive(Debug)]
 pub(super) struct Exits<T> {
     all: Arc<[T]>,
     health: Arc<Health>,
 }
 
-/// What is known of the proxies of a spider.
+/// The health of the proxies of a spider, and the way in which one is chosen.
 #[derive(Debug)]
 struct Health {
     per: ProxyPer,
@@ -57,7 +57,7 @@ impl<T> Clone for Exits<T> {
 }
 
 impl<T> Exits<T> {
-    /// Creates them for a spider. Each has the name of its proxy, without a password.
+    /// Creates them for a spider. Each value comes with the name of its proxy, without a password.
     pub(super) fn new(spider: &str, per: ProxyPer, all: Vec<(String, T)>) -> Self {
         let (names, all): (Vec<_>, Vec<_>) = all.into_iter().unzip();
         let states = Mutex::new(vec![State::default(); names.len()]);
@@ -65,7 +65,7 @@ impl<T> Exits<T> {
         Self { all: all.into(), health: Arc::new(health) }
     }
 
-    /// Returns what `make` gives for each, of which the same is known.
+    /// Returns the results of `make` for each, with the same health.
     pub(super) fn each<U, E>(&self, make: impl FnMut(&T) -> Result<U, E>) -> Result<Exits<U>, E> {
         let all: Vec<U> = self.all.iter().map(make).collect::<Result<_, E>>()?;
         Ok(Exits { all: all.into(), health: Arc::clone(&self.health) })

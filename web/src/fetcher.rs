@@ -394,8 +394,10 @@ impl Fetcher {
         let sent = sent.beside(self.own_fields(url));
         let parsed = url.to_url();
         exit.guard.check_behind(exit.proxy.as_ref(), &parsed).await?;
-        let response = exit.send(parsed.clone(), sent).await?;
-        if let Some(proxy) = exit.proxy.as_ref().filter(|proxy| proxy.is_refusal(&parsed, response.status()))
+        let proxy = exit.proxy.as_ref().filter(|proxy| proxy.answers_itself(&parsed));
+        let response = exit.send(parsed, sent).await?;
+        if let Some(proxy) = proxy
+            && response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED
         {
             return Err(proxy.refusal());
         }

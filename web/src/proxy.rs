@@ -3,7 +3,6 @@
 use std::io;
 use std::time::Duration;
 
-use reqwest::StatusCode;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use trawl_common::frontier::outcome::{Class, Failure};
@@ -81,10 +80,10 @@ impl Proxy {
         Failure::new(Class::Proxy, what)
     }
 
-    /// Whether a response to a request for `url` is the proxy's own refusal, rather than one of the host, which a tunnel
-    /// would have passed on.
-    pub(super) fn is_refusal(&self, url: &Url, status: StatusCode) -> bool {
-        status == StatusCode::PROXY_AUTHENTICATION_REQUIRED && url.scheme() == "http" && self.resolves_names
+    /// Whether a response to a request for `url` with the status 407 is the proxy's own, rather than one of the host,
+    /// which a tunnel passes on.
+    pub(super) fn answers_itself(&self, url: &Url) -> bool {
+        url.scheme() == "http" && self.resolves_names
     }
 
     /// Returns the failure of a request that got no response: that of the proxy if it cannot be reached or has refused a

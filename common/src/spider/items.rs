@@ -212,6 +212,8 @@ pub enum PageField {
     Text,
     /// Its main part as Markdown.
     Markdown,
+    /// A 64-bit simhash of its main text, by which near-duplicates are found.
+    Simhash,
     /// Its URL, after redirects.
     Url,
     /// The uses that its publisher allows or reserves.
@@ -223,7 +225,7 @@ impl PageField {
     pub(crate) const DEFAULTS: [Self; 5] =
         [Self::Title, Self::Description, Self::Canonical, Self::Language, Self::LinkCount];
     /// All page fields.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Title,
         Self::Description,
         Self::Canonical,
@@ -232,6 +234,7 @@ impl PageField {
         Self::Links,
         Self::Text,
         Self::Markdown,
+        Self::Simhash,
         Self::Url,
         Self::Usage,
     ];
@@ -242,8 +245,18 @@ impl PageField {
             Self::LinkCount => Kind::Integer,
             Self::Usage => Kind::Json,
             Self::Canonical | Self::Links | Self::Url => Kind::Url,
-            Self::Title | Self::Description | Self::Language | Self::Text | Self::Markdown => Kind::Text,
+            Self::Title
+            | Self::Description
+            | Self::Language
+            | Self::Text
+            | Self::Markdown
+            | Self::Simhash => Kind::Text,
         }
+    }
+
+    /// Whether it is found only in the tree of a page.
+    pub fn needs_tree(self) -> bool {
+        matches!(self, Self::Text | Self::Markdown | Self::Simhash)
     }
 
     /// The name in spider files.

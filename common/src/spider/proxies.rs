@@ -15,10 +15,10 @@ pub struct Proxies {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum ProxyPer {
-    /// Those for one host, on all workers.
+    /// All requests for a host, on all workers.
     #[default]
     Host,
-    /// All of the spider, on all workers: with a session, sites see one client.
+    /// All requests of the spider, on all workers: with a session, sites see one client.
     Spider,
     /// Each request goes through the next one.
     Request,

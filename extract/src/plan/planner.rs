@@ -227,7 +227,7 @@ impl Planner {
             FieldSource::Page(page) => {
                 self.wanted.links |= *page == PageField::Links;
                 self.wanted.usage |= *page == PageField::Usage;
-                self.plan.needs_tree |= matches!(page, PageField::Text | PageField::Markdown);
+                self.plan.needs_tree |= page.needs_tree();
                 Source::Page(*page)
             }
             FieldSource::Each(each, fields) => {

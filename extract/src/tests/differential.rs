@@ -54,8 +54,7 @@ fn spider() -> Spider {
         "article::attr(id)",
         "time::attr(datetime)",
     ];
-    let pages =
-        PageField::ALL.into_iter().filter(|field| !matches!(field, PageField::Text | PageField::Markdown));
+    let pages = PageField::ALL.into_iter().filter(|field| !field.needs_tree());
     let metas = ["description", "og:title", "generator"]
         .map(|name| Field { list: true, ..Field::new(FieldSource::Meta(sited(name))) });
     let fields = pages.map(|field| Field::new(FieldSource::Page(field)));

@@ -10,7 +10,7 @@ const PAGE: &str = r#"<h1>Contract 7</h1><a href=/next>next</a>
     <p class=tender><a href="/tender/1?ref=x">one</a></p><p class=tender><a href="https://other.example/2">two</a></p>
     <table><tr><td class=id>11<td class=sum>5</tr><tr><td class=id>12<td class=sum>6</tr></table>"#;
 
-/// What a page hands over, as JSON, and the links that are left to follow.
+/// Returns the links and the tasks that a page hands over, as JSON, and the links that are left to follow.
 fn handed(file: &str) -> (Vec<Value>, Vec<Value>, Vec<String>) {
     let Extraction { handed, tasks, links, .. } = extract(&spider(file), &html(PAGE));
     let handed = handed.into_iter().map(|(spider, link)| {
