@@ -13,7 +13,7 @@ use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::spider::ProxyPer;
 use trawl_common::web::url::Host;
 
-/// How long a proxy rests when it has failed; twice as long each time until it works again.
+/// The rest of a proxy that has failed; twice as long each time until it works again.
 const FIRST_REST: Duration = Duration::from_secs(10);
 
 /// The longest rest.
@@ -74,6 +74,11 @@ impl<T> Exits<T> {
     /// Whether any of them meets this condition.
     pub(super) fn any(&self, condition: impl FnMut(&T) -> bool) -> bool {
         self.all.iter().any(condition)
+    }
+
+    /// Returns one of them for a check, which takes nobody's turn.
+    pub(super) fn first(&self) -> Option<&T> {
+        self.all.first()
     }
 
     /// Returns the names of the proxies.

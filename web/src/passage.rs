@@ -70,18 +70,13 @@ impl Passage {
     /// # Errors
     /// Fails if the URL is not allowed.
     pub async fn may_ask(&self, url: &CanonicalUrl) -> Result<(), Failure> {
-        let (exit, url) = (self.exit(&url.host()).1, url.to_url());
+        let exit = self.exits.as_ref().and_then(Exits::first).unwrap_or(self);
+        let url = url.to_url();
         exit.guard.check_behind(exit.proxy.as_ref(), &url).await?;
         match exit.proxy {
             Some(_) => Ok(()),
             None => exit.guard.allowed(&url).await.map(drop),
         }
-    }
-
-    /// Returns the passage through the proxy that is to be taken for a host, with its number among several.
-    fn exit(&self, host: &Host) -> (usize, &Self) {
-        let chosen = self.exits.as_ref().and_then(|exits| exits.for_host(host).next());
-        chosen.unwrap_or((0, self))
     }
 
     /// Returns the result of `ask`, which takes the proxy that is to be taken for a host, and notes how that went.
@@ -90,11 +85,10 @@ impl Passage {
         host: &Host,
         ask: impl FnOnce(&'a Self) -> F,
     ) -> Result<T, Failure> {
-        let (number, exit) = self.exit(host);
+        let chosen = self.exits.as_ref().and_then(|exits| Some((exits, exits.for_host(host).next()?)));
+        let Some((exits, (number, exit))) = chosen else { return ask(self).await };
         let answer = ask(exit).await;
-        if let Some(exits) = &self.exits {
-            exits.note(number, host, answer.as_ref().err());
-        }
+        exits.note(number, host, answer.as_ref().err());
         answer
     }
 

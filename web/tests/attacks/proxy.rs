@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use trawl_common::frontier::outcome::Class;
-use trawl_common::settings::{Fetch, ServerUrl};
+use trawl_common::settings::{Fetch, Items, ServerUrl};
+use trawl_common::spider::{Proxies, ProxyPer, Spider};
 use trawl_testkit::attacks::Section;
 use trawl_web::Fetcher;
 
@@ -208,6 +209,22 @@ async fn a_proxy_that_refuses_its_user_is_to_blame_and_not_the_host() {
         let said = format!("the proxy http://127.0.0.1:{} refuses this user or password (407)", proxy.port);
         assert_eq!((failure.class, failure.detail), (Class::Proxy, said), "{url}");
     }
+}
+
+#[tokio::test]
+async fn requests_of_a_program_take_each_proxy_in_turn_however_often_they_are_checked_before() {
+    let proxies = [Proxy::start().await, Proxy::start().await];
+    let urls =
+        proxies.iter().map(|proxy| ServerUrl::new(format!("http://127.0.0.1:{}", proxy.port))).collect();
+    let spider = Spider::without_file("shop".parse().unwrap(), &Items::default());
+    let spider = Spider { proxies: Some(Proxies { urls, per: ProxyPer::Request }), ..spider };
+    let passage = Fetcher::from_spider(&spider, &Fetch::default()).unwrap().passage().unwrap();
+    for _ in 0..4 {
+        passage.may_ask(&"http://8.8.8.8/".parse().unwrap()).await.unwrap();
+        let request = hyper::Request::get("http://8.8.8.8/").body(String::new()).unwrap();
+        assert!(passage.send(request).await.is_ok());
+    }
+    assert_eq!(proxies.map(|proxy| proxy.asked().len()), [2, 2]);
 }
 
 #[tokio::test]
