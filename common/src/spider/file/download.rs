@@ -11,27 +11,15 @@ use super::sinks;
 use crate::mistake::Sited;
 use crate::spider::{Download, PageFollow, Spider};
 
-/// Maximum number of rules.
-const MAX_RULES: usize = 100;
-
 /// Reads all rules of a spider whose kinds of pages and items are read. `has_reader`: whether a program reads the
 /// pages.
 pub(super) fn downloads(file: &mut Section<'_>, spider: &Spider, has_reader: bool) -> Vec<Download> {
-    let Some(given) = file.get("download") else { return Vec::new() };
-    if has_reader {
-        given.wrong::<()>("the program of [handler] reads the pages and names the URLs: leave this out");
-        return Vec::new();
-    }
-    let all = given.list().unwrap_or_default();
-    if all.len() > MAX_RULES {
-        given.wrong::<()>(format_args!("there are {MAX_RULES} at most"));
-    }
     let rules = spider.pages.iter().flat_map(|kind| kind.follow.iter().flatten());
     let rules = rules.filter_map(|rule| rule.name.as_ref()).map(|name| name.value.clone());
     let kinds = spider.pages.iter().map(|kind| kind.name.value.clone());
     let items = spider.items.iter().filter_map(|rule| rule.name.clone());
     let mut names: HashSet<String> = rules.chain(kinds).chain(items).collect();
-    all.iter().take(MAX_RULES).filter_map(|given| download(given, spider, &mut names)).collect()
+    pages::rules(file, "download", has_reader, |given| download(given, spider, &mut names))
 }
 
 fn download(given: &Given<'_>, spider: &Spider, names: &mut HashSet<String>) -> Option<Download> {

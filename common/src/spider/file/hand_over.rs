@@ -7,21 +7,9 @@ use crate::mistake::Sited;
 use crate::names::SpiderName;
 use crate::spider::{HandOver, PageFollow, Spider, TaskTemplate};
 
-/// Maximum number of rules.
-const MAX_RULES: usize = 100;
-
 /// Reads all rules of a spider whose kinds of pages are read. `has_reader`: whether a program reads the pages.
 pub(super) fn hand_overs(file: &mut Section<'_>, spider: &Spider, has_reader: bool) -> Vec<HandOver> {
-    let Some(given) = file.get("hand_over") else { return Vec::new() };
-    if has_reader {
-        given.wrong::<()>("the program of [handler] reads the pages and names the tasks: leave this out");
-        return Vec::new();
-    }
-    let all = given.list().unwrap_or_default();
-    if all.len() > MAX_RULES {
-        given.wrong::<()>(format_args!("there are {MAX_RULES} at most"));
-    }
-    all.iter().take(MAX_RULES).filter_map(|given| hand_over(given, spider)).collect()
+    pages::rules(file, "hand_over", has_reader, |given| hand_over(given, spider))
 }
 
 fn hand_over(given: &Given<'_>, spider: &Spider) -> Option<HandOver> {

@@ -17,6 +17,9 @@ use crate::spider::{Field, ItemRule, PageFollow, PageForm, PageKind, PageMatch, 
 /// Maximum number of kinds of pages.
 const MAX_KINDS: usize = 100;
 
+/// Maximum number of rules of one kind.
+const MAX_RULES: usize = 100;
+
 /// The keys of `[follow]` that hold for all pages.
 const OF_ALL: [&str; 7] =
     ["depth", "max_per_host", "max_repeats", "nofollow", "noindex", "canonical", "refresh"];
@@ -216,6 +219,25 @@ pub(super) fn carry(section: &mut Section<'_>) -> Vec<(String, Field)> {
         section.refuse("carry", "a carried value's name does not begin with `$`");
     }
     fields
+}
+
+/// Reads a list of rules for pages, 100 at most. `has_reader`: whether a program reads the pages in place of rules.
+pub(super) fn rules<T>(
+    file: &mut Section<'_>,
+    key: &'static str,
+    has_reader: bool,
+    read: impl FnMut(&Given<'_>) -> Option<T>,
+) -> Vec<T> {
+    let Some(given) = file.get(key) else { return Vec::new() };
+    if has_reader {
+        given.wrong::<()>("the program of [handler] reads the pages and names the URLs: leave this out");
+        return Vec::new();
+    }
+    let all = given.list().unwrap_or_default();
+    if all.len() > MAX_RULES {
+        given.wrong::<()>(format_args!("there are {MAX_RULES} at most"));
+    }
+    all.iter().take(MAX_RULES).filter_map(read).collect()
 }
 
 /// Reads names of a spider's kinds of pages.

@@ -166,6 +166,11 @@ fn a_text_that_came_with_a_crawl_has_listed_variables_alone_and_its_servers_are_
     assert!(reading(argument).spider.request.proxy.unwrap().is_guarded(), "an argument chose it");
     let (spider, wrong) = delivered("[proxies]\nurls = ['http://10.0.0.1:3128']");
     assert!(wrong.is_empty() && spider.proxies.unwrap().urls[0].is_guarded(), "{wrong:?}");
+    let sink = "[[sinks]]\nkind = 'webhook'\nurl = 'http://10.0.0.1/'\nsecret = { env = 'TOKEN' }";
+    let (spider, wrong) = delivered(sink);
+    let SinkSettings::Webhook { url, .. } = &spider.sinks.unwrap()[0] else { panic!("no webhook") };
+    assert!(wrong.is_empty() && url.is_guarded(), "{wrong:?}");
+    assert_eq!(delivered(&sink.replace("TOKEN", "OTHER")).1.len(), 1, "its secret is a listed variable");
     let listed = "[request]\nproxy = { env = 'TOKEN' }";
     let (_, wrong) = delivered(listed);
     assert!(wrong[0].contains("write http://"), "{wrong:?}");

@@ -4,6 +4,7 @@ mod crash;
 mod fleet;
 mod posted;
 mod replayed;
+
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;

@@ -28,6 +28,8 @@ struct Taker {
     items: Mutex<Vec<Value>>,
     /// The number of posts that it refuses before it takes one.
     refusals: AtomicUsize,
+    /// The number of posts that it takes without saying so.
+    lost_replies: AtomicUsize,
 }
 
 /// Checks the signature of a post, and takes its items.
@@ -39,13 +41,15 @@ async fn take(State(taker): State<Arc<Taker>>, fields: HeaderMap, body: Bytes) -
     key.update(&body);
     key.verify_slice(&HEXLOWER.decode(signature.as_bytes()).unwrap()).unwrap();
     assert_eq!(field("x-trawl-delivery").len(), 32);
-    let refuse = |left: usize| left.checked_sub(1);
-    if taker.refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, refuse).is_ok() {
+    let one_less = |left: usize| left.checked_sub(1);
+    let is_one_of =
+        |left: &AtomicUsize| left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok();
+    if is_one_of(&taker.refusals) {
         return StatusCode::SERVICE_UNAVAILABLE;
     }
     let items: Vec<Value> = serde_json::from_slice(&body).unwrap();
     taker.items.lock().unwrap().extend(items);
-    StatusCode::NO_CONTENT
+    if is_one_of(&taker.lost_replies) { StatusCode::BAD_GATEWAY } else { StatusCode::NO_CONTENT }
 }
 
 #[tokio::test]
@@ -91,4 +95,9 @@ async fn items_are_posted_until_they_are_taken_and_of_later_crawls_those_that_di
     site.put("/p/3", ChangingPage::titled("another"));
     let (code, log) = crawl(SECRET).await;
     assert_eq!((code, titles()), (Some(0), vec![json!(["another", "changed"])]), "{log}");
+    site.put("/p/4", ChangingPage::titled("once more"));
+    taker.lost_replies.store(1, Ordering::Relaxed);
+    let (code, log) = crawl(SECRET).await;
+    let taken = std::mem::take(&mut *taker.items.lock().unwrap());
+    assert_eq!((code, taken.len(), &taken[0]["id"]), (Some(0), 2, &taken[1]["id"]), "{log}");
 }
